@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Text checks shared by every input: UTF-8, names, display width.
+ *
+ * A name (team, workload, user, node) is 1..63 characters and at most 252 bytes of valid UTF-8
+ * without control characters, blanks at either end, '/', NUL, or a leading '.' or '-'. That
+ * keeps names usable as a path component, an URL segment and a table cell.
+ */
+#ifndef ALLOT_BASE_TEXT_H
+#define ALLOT_BASE_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+
+#define TEXT_NAME_MAX 252 /* bytes, without NUL */
+
+bool text_is_utf8(const char *s, size_t n);
+/* 0, or -EINVAL with the reason; WHAT ("team name") is the subject of the message. */
+int text_check_name(const char *s, size_t n, const char *what, struct err *err);
+/* Is X one of the characters of S, or a prefix/suffix match? */
+bool text_starts_with(const char *s, const char *prefix);
+
+#endif
