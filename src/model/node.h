@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A node and its devices, as an engine reports them.
+ */
+#ifndef ALLOT_MODEL_NODE_H
+#define ALLOT_MODEL_NODE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/json_writer.h"
+#include "model/workload.h"
+
+#define MODEL_DEVICES_MAX 1024 /* of one node */
+
+struct model_device {
+    const char *uuid;
+    const char *type;        /* "H100" */
+    int64_t memory_bytes;
+    const char *mig_profile; /* NULL = a whole GPU */
+    int32_t mig_milli;       /* compute slices over the device's */
+    bool simulated;
+    const char *path; /* device file to give to a task, or NULL */
+};
+
+enum model_node_state { MODEL_NODE_UP, MODEL_NODE_DOWN, MODEL_NODE_UNKNOWN };
+
+struct model_node {
+    uint64_t id; /* assigned by core */
+    const char *name;
+    const char *cluster;
+    enum model_node_state state;
+    bool drained;
+    const char *gpu_type;
+    const char *sharing;   /* backend of fractions: "none" = accounting only */
+    const char *limits;    /* what enforces cpu, memory, pids: "cgroup2", "cgroup1", "none" */
+    const char *isolation; /* what the sandbox gives: "bubblewrap", or why not */
+    int64_t cpu_milli, memory_bytes;
+    const struct model_device *devices;
+    int32_t device_count;
+    const struct model_pair *labels;
+    int32_t label_count;
+};
+
+const char *model_node_state_name(enum model_node_state v);
+void model_node_encode(const struct model_node *n, struct json_writer *w);
+/* What the store keeps: encode's output without id and state. Strings into ARENA. */
+int model_node_decode(const char *text, size_t len, struct arena *arena, struct model_node *n,
+                      struct err *err);
+
+/* "8xH100", "4xA100:40GiB", "8xH100+2xA100/1g.10gb" is refused for now: one group of whole
+ * GPUs, or N/PROFILE slices ("7xH100/1g.10gb"). 1..1024 devices. Known types give the memory:
+ * H100 80GiB, H200 141GiB, A100 80GiB, A10 24GiB, L40S 48GiB, L4 24GiB, T4 16GiB, V100 32GiB,
+ * B200 192GiB; others need ":SIZE". */
+int model_devices_from_spec(const char *spec, struct arena *arena,
+                            const struct model_device **ret_devices, int32_t *ret_count,
+                            struct err *err);
+
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A team: node of the quota tree. Amounts are integers in the unit of the resource; absent
+ * limit = MODEL_UNLIMITED, absent guarantee = 0.
+ *
+ * JSON (every field but `name` optional):
+ *   {"name": "ml-research", "parent": "research", "weight": 1, "priority": 100,
+ *    "guarantee": {"gpu": 8, "cpu": 64, "memory": "512GiB"},
+ *    "limit": {"gpu": "12.5", "volumes": 50}}
+ */
+#ifndef ALLOT_MODEL_TEAM_H
+#define ALLOT_MODEL_TEAM_H
+
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/json_writer.h"
+
+struct json_object;
+
+enum model_resource {
+    MODEL_GPU_MILLI,
+    MODEL_CPU_MILLI,
+    MODEL_MEMORY_BYTES,
+    MODEL_RESOURCE_COUNT
+};
+
+#define MODEL_UNLIMITED INT64_MAX
+#define MODEL_TEAM_DEPTH_MAX 32
+
+struct model_team {
+    uint64_t id;        /* assigned by core; 0 while unknown */
+    uint64_t parent_id; /* 0 = top */
+    uint64_t version;   /* counts changes; the ETag */
+    const char *name;
+    const char *parent; /* name, or NULL = top */
+    int64_t guarantee[MODEL_RESOURCE_COUNT];
+    int64_t limit[MODEL_RESOURCE_COUNT];
+    int64_t weight;      /* 0..1000000 */
+    int32_t priority;    /* among siblings, default 100 */
+    int64_t volume_limit; /* number of volumes, MODEL_UNLIMITED = none */
+};
+
+/* Defaults: no guarantee, no limit, weight 1, priority 100. */
+void model_team_init(struct model_team *t);
+
+/*
+ * Decodes a team from parsed JSON into T (initialised by the caller: absent fields keep what is
+ * there, which makes it an update). Strings go to ARENA. Unknown fields are refused by name; a
+ * limit below the guarantee is refused. -EINVAL or -ERANGE with ERR.
+ */
+int model_team_decode(struct json_object *json, struct arena *arena, struct model_team *t,
+                      struct err *err);
+/* One JSON object that decodes to the same team, with id and version. */
+void model_team_encode(const struct model_team *t, struct json_writer *w);
+
+#endif
