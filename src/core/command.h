@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Commands: everything that a person (through the API) may ask of core.
+ *
+ * The caller fills a command, hands it to core_submit() from any thread and gets it back in
+ * done(), called on core's thread after what it did is durable (or it was refused). done() must
+ * not block: it encodes and passes the reply on. The caller owns the command; its inputs must
+ * live until done(). Results live in the command's arena.
+ *
+ * status: 0 or a negative errno, with err filled in. -EACCES, -ENOENT, -EEXIST, -EINVAL, -E2BIG
+ * (never satisfiable, or over a limit for ever), -EBUSY (wrong state), -ESTALE (If-Match),
+ * -ENOSPC / -EROFS / -EIO (the store refuses; nothing happened).
+ *
+ * Authorisation of the subject is core's: the actor carries role and teams, and core checks them
+ * against the subtree of the team concerned, because only core knows the tree of this instant.
+ */
+#ifndef ALLOT_CORE_COMMAND_H
+#define ALLOT_CORE_COMMAND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "core/store_port.h"
+#include "model/explanation.h"
+#include "model/team.h"
+#include "model/user.h"
+#include "model/workload.h"
+
+enum core_command_kind {
+    CORE_TEAM_PUT,        /* create or change; in: team; out: team */
+    CORE_TEAM_DELETE,     /* in: name */
+    CORE_WORKLOADS_SUBMIT, /* in: workloads, all or nothing; out: ids and names filled in */
+    CORE_WORKLOAD_STOP,   /* in: id; grace_ms -1 = its own */
+    CORE_EXPLAIN,         /* in: id; out: explanation */
+    CORE_EXPLAIN_BRIEF,   /* in: ids; out: reasons[], positions[] for a page of a list */
+    CORE_NODE_DRAIN,      /* in: name, flag */
+    CORE_USER_PUT,        /* in: user */
+    CORE_USER_DELETE,     /* in: name */
+    CORE_TOKEN_CREATE,    /* in: token (hash, user, label, expires); out: token.id */
+    CORE_TOKEN_DELETE,    /* in: id */
+    CORE_TEAM_USAGE,      /* out: team_usage[] of every team */
+    CORE_STATUS           /* out: status_report: is the store writable, counts, ... */
+};
+
+struct core_actor {
+    const char *name; /* user */
+    bool admin;
+    const char *const *teams;
+    int32_t team_count;
+};
+
+/* Live figures of a team, from the scheduler. */
+struct core_team_usage {
+    const char *name;
+    int64_t used[MODEL_RESOURCE_COUNT], demand[MODEL_RESOURCE_COUNT];
+    int64_t share[MODEL_RESOURCE_COUNT], entitled[MODEL_RESOURCE_COUNT];
+    uint32_t pending, running; /* workloads */
+};
+
+struct core_status {
+    bool store_ok;        /* false: writes fail; refusing new work */
+    const char *store_message;
+    uint64_t pending, running; /* workloads */
+    uint64_t last_event;
+    int64_t started_ms, now_ms;
+    bool reconciled;      /* the engine has answered for every task */
+};
+
+struct core_command {
+    enum core_command_kind kind;
+    struct core_actor actor;
+    void (*done)(struct core_command *command);
+    void *user; /* the caller's */
+
+    /* in, by kind */
+    const char *name;
+    uint64_t id;
+    int64_t grace_ms;
+    bool flag;
+    uint64_t if_match; /* version, 0 = any */
+    const struct model_team *team;
+    struct model_workload *workloads; /* id, name, owner, submitted_ms are filled in */
+    size_t workload_count;
+    const struct model_user *user_row;
+    struct model_token token;
+    const uint64_t *ids;
+    size_t id_count;
+    /* With an Idempotency-Key: stored in the same transaction as the effect. Core calls
+     * make_reply (on its thread, before the commit) to get the body that will be stored. */
+    const char *reply_key, *reply_digest;
+    int (*make_reply)(struct core_command *command, int *ret_status, const char **ret_body);
+
+    /* out */
+    int status;
+    struct err err;
+    struct arena arena;
+    struct model_team *ret_team;
+    struct model_explanation *ret_explanation;
+    const char **ret_reasons; /* NULL entries: not pending */
+    uint32_t *ret_positions;
+    struct core_team_usage *ret_team_usage;
+    size_t ret_team_count;
+    struct core_status ret_status;
+};
+
+#endif

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The engine port: what core needs from whatever runs tasks.
+ *
+ * An engine reports nodes with their devices and runs tasks there. Core stores an intent before
+ * it asks for anything; the intent's name (model_intent_format) is the deterministic name of a
+ * start, so asking twice starts once. Calls do not block: they are taken over and answered by
+ * events through the host's table, from any thread, in order per intent.
+ *
+ *   start  -> STARTED, then EXITED;   or REFUSED (never ran);   or LOST
+ *   stop   -> EXITED (also if it had exited already)
+ *
+ * An event may come twice; core ignores what it knows. An EXITED is repeated at each reconcile
+ * until core calls forget(). Times are boot-clock milliseconds at the place where it happened.
+ *
+ * Start-up. Core calls reconcile() with every intent that it believes alive. The engine adopts
+ * what runs, answers with STARTED, EXITED, LOST or REFUSED for each, stops what it finds running
+ * and core does not know, then sends one RECONCILED.
+ */
+#ifndef ALLOT_CORE_ENGINE_PORT_H
+#define ALLOT_CORE_ENGINE_PORT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "model/node.h"
+#include "model/task.h"
+#include "model/workload.h"
+
+struct engine_start {
+    const char *intent;
+    uint64_t workload;
+    int32_t task;    /* rank */
+    int32_t attempt; /* restart count */
+    int32_t task_count;
+    const char *name, *team, *owner; /* of the workload */
+    const char *node;                /* node to run on */
+    const char *node_list;           /* comma-separated, by rank, of the tasks now placed */
+    const struct model_request *request;
+    const uint16_t *devices; /* indices on the node */
+    int32_t device_count;
+    int32_t group, rank_in_group;
+};
+
+struct engine_intent {
+    const char *intent;
+    enum model_task_state state; /* STARTING, RUNNING or STOPPING as core knows it */
+    const uint16_t *devices;
+    int32_t device_count;
+};
+
+enum engine_event_kind {
+    ENGINE_NODE,       /* a node and its devices: new or changed */
+    ENGINE_STARTED,    /* the command runs */
+    ENGINE_EXITED,     /* it has ended and everything of it is gone */
+    ENGINE_LOST,       /* ended without an exit record (supervisor or node died); all is gone */
+    ENGINE_REFUSED,    /* could not be launched; nothing runs */
+    ENGINE_USAGE,      /* busy time so far */
+    ENGINE_RECONCILED
+};
+
+struct engine_event {
+    enum engine_event_kind kind;
+    const char *intent;            /* all but NODE and RECONCILED */
+    int64_t boot_ms;               /* when it happened */
+    const struct model_node *node; /* NODE */
+    int32_t exit_code;             /* EXITED: 0..255, 128 + signal when killed */
+    int32_t exit_signal;           /* EXITED: 0 = by itself */
+    int64_t busy_ns;               /* USAGE, EXITED: device busy time since start, cumulative */
+    const char *message;           /* REFUSED, LOST, EXITED (for example "out of memory") */
+};
+
+/* What an engine may call, from any thread. EVENT and what it points to live until return. */
+struct engine_host {
+    void (*event)(void *host, const struct engine_event *event);
+    /* The launch of a workload, into ARENA. Thread-safe; reads the store. */
+    int (*load_launch)(void *host, uint64_t workload, struct arena *arena,
+                       const struct model_launch **ret_launch, struct err *err);
+    void *host;
+};
+
+struct engine_ops {
+    const char *name; /* "local" */
+    void (*start)(void *engine, const struct engine_start *start);
+    /* SIGTERM, GRACE_MS, SIGKILL of everything. */
+    void (*stop)(void *engine, const char *intent, int64_t grace_ms);
+    /* Its end is durable in the store; the engine may drop its record (logs stay). */
+    void (*forget)(void *engine, const char *intent);
+    void (*reconcile)(void *engine, const struct engine_intent *intents, size_t count);
+
+    /*
+     * Log of one attempt: up to SIZE bytes from byte OFFSET since the start of the task, stdout
+     * and stderr in the order written. RET_OFFSET is where the data begins (later than asked
+     * when older parts were rotated away), RET_LEN = 0 at the end for now. Thread-safe.
+     * -ENOENT: no such log (yet).
+     */
+    int (*read_log)(void *engine, const char *intent, int64_t offset, char *data, size_t size,
+                    int64_t *ret_offset, size_t *ret_len);
+
+    /*
+     * Runs COMMAND inside a running task's sandbox. RET_FD is a connected stream socket that
+     * speaks the exec protocol of core/exec_protocol.h; the caller owns it. Thread-safe; may
+     * block shortly. -ENOENT: not running; -EOPNOTSUPP.
+     */
+    int (*exec)(void *engine, const char *intent, const char *const *command, int tty,
+                int *ret_fd, struct err *err);
+};
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Frames of an exec session, the same from the command line through the server (which relays
+ * bytes and understands nothing) to the supervisor.
+ *
+ * A frame is one type byte, a 32-bit big-endian length, and that many bytes (at most
+ * EXEC_FRAME_MAX). Client to task: IN (standard input; empty = end of input), RESIZE (two 16-bit
+ * big-endian numbers: rows, columns), SIGNAL (one byte). Task to client: OUT, ERR, EXIT (32-bit
+ * big-endian exit code, 128 + signal when killed; always the last frame), FAIL (text: could not
+ * be run; last). With a terminal all output is OUT.
+ */
+#ifndef ALLOT_CORE_EXEC_PROTOCOL_H
+#define ALLOT_CORE_EXEC_PROTOCOL_H
+
+#define EXEC_FRAME_MAX 65536
+#define EXEC_HEADER_BYTES 5
+
+enum exec_frame {
+    EXEC_IN = 'i',
+    EXEC_RESIZE = 'w',
+    EXEC_SIGNAL = 's',
+    EXEC_OUT = 'o',
+    EXEC_ERR = 'e',
+    EXEC_EXIT = 'x',
+    EXEC_FAIL = 'f'
+};
+
+#endif
