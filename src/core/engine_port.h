@@ -101,7 +101,7 @@ struct engine_ops {
 
     /*
      * Runs COMMAND inside a running task's sandbox. RET_FD is a connected stream socket that
-     * speaks the exec protocol of core/exec_protocol.h; the caller owns it. Thread-safe; may
+     * speaks the exec protocol of net/exec_protocol.h; the caller owns it. Thread-safe; may
      * block shortly. -ENOENT: not running; -EOPNOTSUPP.
      */
     int (*exec)(void *engine, const char *intent, const char *const *command, int tty,

@@ -9,8 +9,8 @@
  * big-endian exit code, 128 + signal when killed; always the last frame), FAIL (text: could not
  * be run; last). With a terminal all output is OUT.
  */
-#ifndef ALLOT_CORE_EXEC_PROTOCOL_H
-#define ALLOT_CORE_EXEC_PROTOCOL_H
+#ifndef ALLOT_NET_EXEC_PROTOCOL_H
+#define ALLOT_NET_EXEC_PROTOCOL_H
 
 #define EXEC_FRAME_MAX 65536
 #define EXEC_HEADER_BYTES 5
