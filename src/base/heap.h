@@ -30,11 +30,15 @@ struct heap {
     }
 #define heap_entry(node_, type, member) ((type *)((char *)(node_) - offsetof(type, member)))
 
+/* Adds N, which must not be in a heap (abort). The heap does not own its elements. */
 void heap_push(struct heap *h, struct heap_node *n);
-struct heap_node *heap_peek(const struct heap *h); /* NULL when empty */
-struct heap_node *heap_pop(struct heap *h);        /* NULL when empty */
-void heap_remove(struct heap *h, struct heap_node *n); /* no-op if not in a heap */
-void heap_update(struct heap *h, struct heap_node *n); /* the key of N changed */
-void heap_done(struct heap *h);                        /* frees the array, not the elements */
+/* The first element, left in place or taken out; NULL when the heap is empty. */
+struct heap_node *heap_peek(const struct heap *h);
+struct heap_node *heap_pop(struct heap *h);
+/* Takes N out, or restores the order after its key changed; no-ops if N is not in a heap. */
+void heap_remove(struct heap *h, struct heap_node *n);
+void heap_update(struct heap *h, struct heap_node *n);
+/* Frees the array, not the elements; those left in it are marked as in no heap. */
+void heap_done(struct heap *h);
 
 #endif

@@ -19,8 +19,9 @@ int io_read_file(int dirfd, const char *path, size_t max, char **ret_data, size_
 int io_write_file_atomic(int dirfd, const char *path, const void *data, size_t len, mode_t mode,
                          int durable);
 
-/* Writes all of DATA to an existing file or descriptor (cgroup and proc files: one write). */
+/* Writes the text DATA to an existing file in one write, as cgroup and proc files need it. */
 int io_write_existing(int dirfd, const char *path, const char *data);
+/* Writes all of DATA, in as many writes as it takes. */
 int io_write_all(int fd, const void *data, size_t len);
 
 /* mkdir -p; existing folders are fine. */

@@ -29,14 +29,18 @@ struct json_writer {
     bool has_item[JSON_DEPTH_MAX]; /* a comma is due before the next item of this level */
 };
 
+/* Starts a document at the end of OUT, which the caller owns. */
 void json_writer_init(struct json_writer *w, struct strbuf *out);
 
+/* Containers; each begin needs its end. */
 void json_begin_object(struct json_writer *w);
 void json_end_object(struct json_writer *w);
 void json_begin_array(struct json_writer *w);
 void json_end_array(struct json_writer *w);
+/* The key of the next value; only inside an object. */
 void json_key(struct json_writer *w, const char *key);
 
+/* Values: the next item of an array, the value of a key, or the whole document. */
 void json_string(struct json_writer *w, const char *s); /* NULL becomes null */
 void json_string_n(struct json_writer *w, const char *s, size_t n);
 void json_i64(struct json_writer *w, int64_t v);

@@ -13,6 +13,7 @@ enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARN, LOG_LEVEL_INFO, LOG_LEVEL_DEBU
 /* Set once by main before threads start; default INFO. */
 void log_set_level(enum log_level max);
 
+/* Writes one line if LEVEL is within the maximum. Keeps errno. Any thread. */
 void log_write(enum log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #define log_error(...) log_write(LOG_LEVEL_ERROR, __VA_ARGS__)

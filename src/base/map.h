@@ -50,6 +50,7 @@ void *map_next(const struct map *m, size_t *it);
 /* FNV-1a; stable across runs and machines. */
 uint64_t map_hash(const void *data, size_t len);
 
+/* Frees the table, not the values. */
 void map_done(struct map *m);
 
 #endif

@@ -13,7 +13,9 @@ struct rng {
     uint64_t s[4];
 };
 
+/* Starts the sequence of SEED; every seed is as good as another. */
 void rng_seed(struct rng *r, uint64_t seed);
+/* The next 64 bits. */
 uint64_t rng_u64(struct rng *r);
 /* Uniform in [0, n), without modulo bias; n > 0. */
 uint64_t rng_below(struct rng *r, uint64_t n);

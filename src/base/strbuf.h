@@ -25,7 +25,9 @@ struct strbuf {
     }
 #define _cleanup_strbuf_ __attribute__((cleanup(strbuf_done)))
 
+/* Makes room for EXTRA bytes more, and the NUL. */
 void strbuf_reserve(struct strbuf *b, size_t extra);
+/* Append: bytes, a string, one character, printf. */
 void strbuf_add(struct strbuf *b, const void *data, size_t len);
 void strbuf_adds(struct strbuf *b, const char *s);
 void strbuf_addc(struct strbuf *b, char c);
@@ -39,6 +41,7 @@ void strbuf_truncate(struct strbuf *b, size_t len);
 const char *strbuf_str(const struct strbuf *b);
 /* Hands the memory to the caller (free()); B is empty afterwards. Never NULL. */
 char *strbuf_steal(struct strbuf *b);
+/* Frees the memory; B is as after STRBUF_INIT. */
 void strbuf_done(struct strbuf *b);
 
 #endif

@@ -15,6 +15,7 @@
 #define ALLOT_BASE_VEC_H
 
 #include <stddef.h>
+#include <stdlib.h>
 
 #define VEC_BODY(type)                                                                          \
     {                                                                                           \
@@ -23,7 +24,7 @@
     }
 #define VEC(type) struct VEC_BODY(type)
 
-/* Makes room for one more element of SIZE bytes; returns the (possibly moved) array. */
+/* Makes room for NEED elements of SIZE bytes in all; returns the (possibly moved) array. */
 void *vec_grow(void *items, size_t *cap, size_t need, size_t size);
 
 #define vec_reserve(v, n)                                                                       \

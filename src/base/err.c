@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/err.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Hostile input is quoted in messages: it must not move the cursor of a terminal. */
+static void make_printable(char *text)
+{
+    for (; *text; text++) {
+        unsigned char c = (unsigned char)*text;
+
+        if (c < 0x20 || c == 0x7f)
+            *text = '?';
+    }
+}
+
+static void copy_text(char *to, size_t size, const char *from)
+{
+    snprintf(to, size, "%s", from ? from : "");
+    make_printable(to);
+}
+
+int err_set(struct err *err, int errnum, const char *code, const char *field, const char *remedy,
+            const char *fmt, ...)
+{
+    va_list ap;
+
+    if (err == NULL)
+        return errnum;
+    err->errnum = errnum;
+    err->code = code;
+    copy_text(err->field, sizeof(err->field), field);
+    copy_text(err->remedy, sizeof(err->remedy), remedy);
+    va_start(ap, fmt);
+    vsnprintf(err->text, sizeof(err->text), fmt, ap);
+    va_end(ap);
+    make_printable(err->text);
+    return errnum;
+}
+
+void err_prefix_field(struct err *err, const char *fmt, ...)
+{
+    char former[sizeof(err->field)];
+    size_t len;
+    va_list ap;
+
+    if (err == NULL)
+        return;
+    memcpy(former, err->field, sizeof(former));
+    va_start(ap, fmt);
+    vsnprintf(err->field, sizeof(err->field), fmt, ap);
+    va_end(ap);
+    len = strlen(err->field);
+    snprintf(err->field + len, sizeof(err->field) - len, "%s%s",
+             len > 0 && former[0] && former[0] != '[' ? "." : "", former);
+    make_printable(err->field);
+}
