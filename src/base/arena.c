@@ -2,9 +2,10 @@
 #include "base/arena.h"
 
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/strbuf.h"
 
 #define BLOCK_FIRST ((size_t)4096)
 #define BLOCK_MAX ((size_t)256 * 1024)
@@ -104,20 +105,16 @@ void *arena_memdup(struct arena *a, const void *p, size_t n)
 
 char *arena_printf(struct arena *a, const char *fmt, ...)
 {
-    va_list ap, again;
-    char *text;
-    int n;
+    struct strbuf text = STRBUF_INIT;
+    va_list ap;
+    char *copy;
 
     va_start(ap, fmt);
-    va_copy(again, ap);
-    n = vsnprintf(NULL, 0, fmt, ap);
+    strbuf_addv(&text, fmt, ap);
     va_end(ap);
-    if (n < 0)
-        abort();
-    text = take(a, (size_t)n + 1);
-    vsnprintf(text, (size_t)n + 1, fmt, again);
-    va_end(again);
-    return text;
+    copy = arena_strndup(a, text.data, text.len);
+    strbuf_done(&text);
+    return copy;
 }
 
 static void free_chain(struct arena_block *b)
