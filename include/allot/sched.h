@@ -198,6 +198,7 @@ struct sched_workload {
     int32_t priority; /* inside the class; higher first */
     bool preemptible;
     bool may_burst;   /* false: never above the team's guarantee */
+    bool spread;      /* place the tasks on as many nodes as possible (services); else pack */
     const struct sched_task *tasks;
     uint32_t task_count;
     uint32_t min_tasks; /* the gang; fewer than task_count = elastic */
