@@ -135,7 +135,7 @@ void json_i64(struct json_writer *w, int64_t v)
     strbuf_add_i64(w->out, v);
 }
 
-void json_bool(struct json_writer *w, bool v)
+void json_boolean(struct json_writer *w, bool v)
 {
     separate(w);
     strbuf_adds(w->out, v ? "true" : "false");
@@ -168,7 +168,7 @@ void json_key_i64(struct json_writer *w, const char *key, int64_t v)
 void json_key_bool(struct json_writer *w, const char *key, bool v)
 {
     json_key(w, key);
-    json_bool(w, v);
+    json_boolean(w, v);
 }
 
 void json_key_time(struct json_writer *w, const char *key, int64_t wall_ms)

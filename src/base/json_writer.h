@@ -44,7 +44,7 @@ void json_key(struct json_writer *w, const char *key);
 void json_string(struct json_writer *w, const char *s); /* NULL becomes null */
 void json_string_n(struct json_writer *w, const char *s, size_t n);
 void json_i64(struct json_writer *w, int64_t v);
-void json_bool(struct json_writer *w, bool v);
+void json_boolean(struct json_writer *w, bool v);
 void json_null(struct json_writer *w);
 /* TEXT is complete, valid JSON already (for example a stored document). */
 void json_raw(struct json_writer *w, const char *text, size_t n);

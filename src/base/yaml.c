@@ -95,9 +95,9 @@ static void write_plain(struct json_writer *out, const char *s, size_t n)
     if (is_one_of(s, nulls, ARRAY_LEN(nulls)))
         json_null(out);
     else if (is_one_of(s, trues, ARRAY_LEN(trues)))
-        json_bool(out, true);
+        json_boolean(out, true);
     else if (is_one_of(s, falses, ARRAY_LEN(falses)))
-        json_bool(out, false);
+        json_boolean(out, false);
     else if (is_json_number(s, n))
         json_raw(out, s, n);
     else

@@ -31,7 +31,7 @@ static void values_and_commas(void **state)
     json_key_i64(&w, "a", -5);
     json_key(&w, "b");
     json_begin_array(&w);
-    json_bool(&w, true);
+    json_boolean(&w, true);
     json_null(&w);
     json_begin_object(&w);
     json_end_object(&w);
