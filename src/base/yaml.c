@@ -276,7 +276,7 @@ static int refuse_syntax(struct conversion *c, const char *text, size_t len)
         return err_set(c->err, -ENOMEM, ERR_UNAVAILABLE, NULL, NULL, "out of memory");
     if (p->error == YAML_READER_ERROR)
         mark = mark_of_offset(text, len, p->problem_offset);
-    return refuse(c, &mark, -EINVAL, ERR_INVALID, "correct the YAML or JSON at that place", "%s%s%s",
+    return refuse(c, &mark, -EINVAL, ERR_INVALID, "correct the YAML or JSON there", "%s%s%s",
                   p->problem ? p->problem : "malformed", p->context ? " " : "",
                   p->context ? p->context : "");
 }

@@ -124,7 +124,8 @@ static void anchors_aliases_and_tags_are_refused(void **state)
 static void duplicate_keys_are_refused(void **state)
 {
     check_invalid("a: 1\nb: 2\n\"a\": 3\n", "line 3, column 1", "key 'a' appears twice");
-    check_json("a: {x: 1}\nb: {x: 1}\n---\na: 1\n", "[{\"a\":{\"x\":1},\"b\":{\"x\":1}},{\"a\":1}]");
+    check_json("a: {x: 1}\nb: {x: 1}\n---\na: 1\n",
+               "[{\"a\":{\"x\":1},\"b\":{\"x\":1}},{\"a\":1}]");
 }
 
 static void odd_keys_are_refused(void **state)

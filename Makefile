@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# A thin front to meson and ninja. The program is left at build/allot.
+#
+#   make            build
+#   make test       every test; the last line is "N passed, N failed"
+#   make demo       play the story of a day
+#   make run        server in the foreground on 127.0.0.1:8080
+#   make bench      figures beside those of peers
+#   make install    DESTDIR= PREFIX=
+#   make check      checks of the source alone
+#   make fuzz       each fuzzer for FUZZ_SECONDS
+#   make asan tsan  builds with sanitizers
+#   make format     clang-format in place
+#   make clean
+
+PREFIX ?= /usr/local
+FUZZ_SECONDS ?= 60
+
+.PHONY: all setup test demo run bench install clean fuzz asan tsan format check
+.NOTPARALLEL:
+
+all: setup
+	@tools/build plain
+
+setup:
+	@tools/setup
+
+test: setup
+	@tools/build plain asan tsan || { echo '0 passed, 1 failed'; exit 1; }
+	@tests/run
+
+demo: all
+	@examples/demo.sh
+
+run: all
+	@tools/run
+
+bench: all
+	@bench/run
+
+install: all
+	@meson configure build -Dprefix=$(abspath $(PREFIX))
+	@meson install -C build --no-rebuild --quiet \
+		$(if $(DESTDIR),--destdir $(abspath $(DESTDIR)))
+
+asan tsan: setup
+	@tools/build $@
+
+check: all
+	@meson test -C build --no-rebuild --suite check --print-errorlogs
+
+fuzz:
+	@tools/setup fuzz
+	@tools/fuzz $(FUZZ_SECONDS)
+
+format:
+	@tools/setup format
+	@git ls-files '*.c' '*.h' | xargs clang-format -i
+
+clean:
+	rm -rf build build-asan build-tsan build-fuzz
