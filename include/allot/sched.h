@@ -59,10 +59,10 @@ enum sched_resource { SCHED_GPU_MILLI, SCHED_CPU_MILLI, SCHED_MEMORY_BYTES, SCHE
 
 /* Presets of (priority, preemptible, may evict); see sched_class_rule. Highest first. */
 enum sched_class {
-    SCHED_PRODUCTION,
-    SCHED_TRAINING,
-    SCHED_DEVELOPMENT,
-    SCHED_BATCH,
+    SCHED_CLASS_PRODUCTION,
+    SCHED_CLASS_TRAINING,
+    SCHED_CLASS_DEVELOPMENT,
+    SCHED_CLASS_BATCH,
     SCHED_CLASSES
 };
 

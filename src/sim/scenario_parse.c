@@ -546,7 +546,7 @@ static int decode_teams(struct sim_decoder *d, struct json_object *v, void *dst)
 static int decode_workloads(struct sim_decoder *d, struct json_object *v, void *dst)
 {
     static const struct sim_workload preset = {
-        .class_ = SCHED_TRAINING,
+        .class_ = SCHED_CLASS_TRAINING,
         .preemptible = SIM_UNSET,
         .may_burst = true,
         .min_tasks = SIM_NO_INDEX,

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Scheduler decisions become state, rows, events and calls to the engine. The scheduler has
+ * applied each already; here the same change is made to our side, and its reason is kept.
+ */
+#include "core/internal.h"
+
+#include <stdlib.h>
+
+static const char *describe_cause(struct core *core, const struct sched_decision *d)
+{
+    struct core_workload *other = map_get(&core->workloads, d->on_behalf_of);
+
+    switch (d->cause) {
+    case SCHED_CAUSE_FITS:
+        return "fits into free capacity";
+    case SCHED_CAUSE_PROMISED:
+        return "takes the place that was held for it";
+    case SCHED_CAUSE_EXPIRED:
+        return "the hold expired";
+    case SCHED_CAUSE_OBSOLETE:
+        return "the hold is not needed any more";
+    default:
+        break;
+    }
+    if (d->kind == SCHED_HOLD)
+        return "others are asked to give way for it";
+    return model_eviction_describe(
+        &(struct model_eviction){
+            .cause = sched_cause_name(d->cause),
+            .for_id = d->on_behalf_of,
+            .for_name = other ? other->name : NULL,
+            .for_team = other ? other->team->row.name : NULL,
+            .gpu_milli = d->gpu_milli,
+        },
+        &core->turn);
+}
+
+static void set_placement(struct core *core, struct core_task *t, const struct sched_decision *d)
+{
+    size_t size = d->device_count * sizeof(*d->devices);
+
+    free(t->devices);
+    t->devices = d->device_count ? malloc(size) : NULL;
+    if (d->device_count) {
+        if (t->devices == NULL)
+            abort();
+        __builtin_memcpy(t->devices, d->devices, size);
+    }
+    t->device_count = (int32_t)d->device_count;
+    t->gpu_milli = d->gpu_milli;
+    t->node = map_get(&core->nodes, d->node);
+}
+
+static void open_allocation(struct core *core, struct core_workload *w, int32_t index)
+{
+    struct core_task *t = &w->tasks[index];
+    int32_t group = model_shape_group_of(w->shape->model, index, NULL);
+    const struct model_request *request = &w->shape->model->groups[group].request;
+
+    t->allocation = (struct model_allocation){
+        .id = ++core->last_id,
+        .workload = w->id,
+        .task = index,
+        .attempt = t->attempt,
+        .team = w->team->row.id,
+        .node = t->node->row.id,
+        .devices = t->devices,
+        .device_count = t->device_count,
+        .gpu_milli = t->gpu_milli,
+        .cpu_milli = request->cpu_milli,
+        .memory_bytes = request->memory_bytes,
+        .start_ms = core->now_ms,
+        .seen_ms = core->now_ms,
+    };
+    t->usage_stored_ms = core->now_ms;
+    record_allocation(core, &t->allocation);
+}
+
+/* Nodes of the tasks that are placed, by rank. */
+static const char *node_list(struct core_workload *w, struct arena *arena)
+{
+    struct strbuf text = STRBUF_INIT;
+    const char *list;
+
+    for (int32_t i = 0; i < w->shape->model->task_count; i++) {
+        if (w->tasks[i].node == NULL)
+            continue;
+        if (text.len)
+            strbuf_addc(&text, ',');
+        strbuf_adds(&text, w->tasks[i].node->row.name);
+    }
+    list = arena_strdup(arena, strbuf_str(&text));
+    strbuf_done(&text);
+    return list;
+}
+
+/* Copies all that the engine needs into the transaction that carries the intent. */
+static void launch(struct core *core, struct core_workload *w, int32_t index, const char *nodes)
+{
+    struct store_txn *txn = journal_txn(core);
+    struct core_task *t = &w->tasks[index];
+    struct engine_start *start = arena_new(&txn->arena, struct engine_start);
+    char intent[MODEL_INTENT_MAX];
+    int32_t rank_in_group;
+    int32_t group = model_shape_group_of(w->shape->model, index, &rank_in_group);
+
+    task_intent(w, index, intent);
+    *start = (struct engine_start){
+        .intent = arena_strdup(&txn->arena, intent),
+        .workload = w->id,
+        .task = index,
+        .attempt = t->attempt,
+        .task_count = w->shape->model->task_count,
+        .name = arena_strdup(&txn->arena, w->name),
+        .team = arena_strdup(&txn->arena, w->team->row.name),
+        .owner = w->owner,
+        .node = arena_strdup(&txn->arena, t->node->row.name),
+        .node_list = arena_strdup(&txn->arena, nodes),
+        .request = &w->shape->model->groups[group].request,
+        .devices = arena_memdup(&txn->arena, t->devices,
+                                (size_t)t->device_count * sizeof(*t->devices)),
+        .device_count = t->device_count,
+        .group = group,
+        .rank_in_group = rank_in_group,
+    };
+    journal_effect(core, EFFECT_START, intent, start, 0);
+}
+
+static void decided_start(struct core *core, struct core_workload *w,
+                          const struct sched_decision *d)
+{
+    int32_t index = (int32_t)d->task;
+
+    set_placement(core, &workload_tasks(w)[index], d);
+    task_set_state(core, w, index, MODEL_TASK_STARTING);
+    open_allocation(core, w, index);
+    record_task(core, w, index);
+    record_workload_event(core, w, index, MODEL_EVENT_TASK_STARTING,
+                          arena_printf(&core->turn, "{\"cause\":\"%s\",\"gpu_milli\":%d}",
+                                       sched_cause_name(d->cause), d->gpu_milli),
+                          "task %d is placed on '%s': %s", index,
+                          w->tasks[index].node->row.name, describe_cause(core, d));
+}
+
+static void decided_hold(struct core *core, struct core_workload *w,
+                         const struct sched_decision *d)
+{
+    struct core_task *t = &workload_tasks(w)[d->task];
+
+    if (t->state != MODEL_TASK_HELD)
+        task_set_state(core, w, (int32_t)d->task, MODEL_TASK_HELD);
+    set_placement(core, t, d);
+    t->held_until_ms = d->until_ms;
+    record_task(core, w, (int32_t)d->task);
+    record_workload_event(core, w, (int32_t)d->task, MODEL_EVENT_TASK_HELD, NULL,
+                          "a place on '%s' is held for task %u: %s", t->node->row.name, d->task,
+                          describe_cause(core, d));
+}
+
+static void decided_unhold(struct core *core, struct core_workload *w,
+                           const struct sched_decision *d)
+{
+    task_release(core, w, (int32_t)d->task, core->now_ms);
+    task_set_state(core, w, (int32_t)d->task, MODEL_TASK_PENDING);
+    record_task(core, w, (int32_t)d->task);
+    record_workload_event(core, w, (int32_t)d->task, MODEL_EVENT_TASK_RELEASED, NULL,
+                          "the place held for task %u is given up: %s", d->task,
+                          describe_cause(core, d));
+}
+
+static void decided_evict(struct core *core, struct core_workload *w,
+                          const struct sched_decision *d)
+{
+    char intent[MODEL_INTENT_MAX];
+    const char *why = describe_cause(core, d);
+    int32_t index = (int32_t)d->task;
+
+    if (w->evicted_ms != core->now_ms || w->message == NULL) {
+        /* Once a workload and turn, however many of its tasks go. */
+        w->evicted_ms = core->now_ms;
+        w->restarts++;
+        workload_set_message(w, "%s", why);
+        record_workload(core, w);
+        record_workload_event(core, w, -1, MODEL_EVENT_EVICTED,
+                              arena_printf(&core->turn,
+                                           "{\"cause\":\"%s\",\"on_behalf_of\":%llu,"
+                                           "\"price_ms\":%lld}",
+                                           sched_cause_name(d->cause),
+                                           (unsigned long long)d->on_behalf_of,
+                                           (long long)d->price_ms),
+                              "%s", why);
+    }
+    task_set_state(core, w, index, MODEL_TASK_STOPPING);
+    record_task(core, w, index);
+    record_workload_event(core, w, index, MODEL_EVENT_TASK_STOPPING, NULL,
+                          "task %d is asked to stop within %lld s: %s", index,
+                          (long long)(w->shape->model->grace_ms / 1000), why);
+    task_intent(w, index, intent);
+    journal_effect(core, EFFECT_STOP, intent, NULL, w->shape->model->grace_ms);
+}
+
+static void carry_out(struct core *core, const struct sched_decision *d)
+{
+    struct core_workload *w = map_get(&core->workloads, d->workload);
+
+    if (w == NULL)
+        abort(); /* the scheduler knows a workload that core does not */
+    switch (d->kind) {
+    case SCHED_START:
+        decided_start(core, w, d);
+        break;
+    case SCHED_HOLD:
+        decided_hold(core, w, d);
+        break;
+    case SCHED_UNHOLD:
+        decided_unhold(core, w, d);
+        break;
+    case SCHED_EVICT:
+        decided_evict(core, w, d);
+        break;
+    }
+    workload_review(core, w);
+}
+
+/* Launches follow all placements of the turn, so that each rank knows where the others are. */
+static void launch_started(struct core *core, const struct sched_decisions *decisions)
+{
+    const char *nodes = NULL;
+    uint64_t nodes_of = 0;
+
+    for (size_t i = 0; i < decisions->count; i++) {
+        const struct sched_decision *d = &decisions->items[i];
+        struct core_workload *w;
+
+        if (d->kind != SCHED_START)
+            continue;
+        w = map_get(&core->workloads, d->workload);
+        if (w == NULL || w->tasks[d->task].state != MODEL_TASK_STARTING)
+            continue;
+        if (nodes_of != w->id) {
+            nodes = node_list(w, &core->turn);
+            nodes_of = w->id;
+        }
+        launch(core, w, (int32_t)d->task, nodes);
+    }
+}
+
+void decide(struct core *core)
+{
+    const struct sched_decisions *decisions;
+
+    core->dirty = false;
+    decisions = sched_turn(core->sched, core->now_ms);
+    for (size_t i = 0; i < decisions->count; i++)
+        carry_out(core, &decisions->items[i]);
+    launch_started(core, decisions);
+}

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Core's own structures. Nothing outside src/core includes this.
+ *
+ * Ownership. `struct core` owns every team, node, shape and live workload; a workload that has
+ * ended leaves memory once its last row is durable (the store keeps it). Strings belong to their
+ * struct unless the comment says interned: those live as long as core.
+ *
+ * Trust. `state` of workloads and tasks is ahead of the store by what is in the journal; the
+ * scheduler's copy changes together with ours, in the same function, so that sched_verify() and
+ * the maps here agree after every message.
+ *
+ * Files: core.c life and loop; queue.c messages from other threads; journal.c transactions,
+ * group commit, effects; record.c rows and events; shape.c interning and the scheduler's view;
+ * load.c start-up; access.c who may; team.c, user.c, node.c, submit.c, stop.c, status.c commands;
+ * task.c transitions of tasks; workload.c what follows for the workload; report.c engine events;
+ * decide.c scheduler decisions; explain.c.
+ */
+#ifndef ALLOT_CORE_INTERNAL_H
+#define ALLOT_CORE_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <allot/sched.h>
+
+#include "base/arena.h"
+#include "base/heap.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "core/core.h"
+
+/* ---- state ------------------------------------------------------------------------------ */
+
+struct core_team {
+    struct model_team row; /* name and parent owned */
+    struct core_team *parent;
+    struct map names; /* live workloads by name */
+    uint32_t children, live, running;
+};
+
+struct core_node {
+    struct model_node row; /* in arena */
+    struct arena arena;
+    char *json; /* as stored, to see changes */
+};
+
+/* A shape, with the scheduler's form of it beside. Interned by canonical JSON. */
+struct core_shape {
+    uint64_t id;
+    char *json;
+    const struct model_shape *model; /* NULL until first used */
+    struct sched_workload sched;     /* template: id, team, age are filled in per workload */
+    struct arena arena;
+    int32_t gpu_milli; /* charge of all tasks while they wait */
+    bool stored;       /* the store has it: its first transaction is durable */
+};
+
+struct core_task {
+    enum model_task_state state;
+    int32_t attempt;
+    struct core_node *node;
+    uint16_t *devices; /* owned */
+    int32_t device_count;
+    int32_t gpu_milli;
+    int64_t held_until_ms, started_ms, ended_ms;
+    int32_t exit_code, exit_signal;
+    struct model_allocation allocation; /* id 0 = none open */
+    int64_t usage_stored_ms;
+};
+
+struct core_workload {
+    uint64_t id;
+    char *name;
+    const char *owner; /* interned */
+    struct core_team *team;
+    struct core_shape *shape;
+    struct core_task *tasks; /* NULL until the first placement: all pending, attempt 0 */
+    char *message;
+    struct heap_node timer; /* in core->limits while a run limit counts */
+    int64_t submitted_ms, started_ms, limit_at_ms;
+    int64_t evicted_ms;
+    enum model_workload_state state;
+    int32_t restarts, failures, refusals;
+    int32_t running, ended; /* tasks that hold devices; tasks in a final state */
+    int32_t exit_code;
+};
+
+/* How long a reply is kept for a repeated request. */
+#define CORE_REPLY_TTL_MS (24LL * 3600 * 1000)
+
+/* ---- messages --------------------------------------------------------------------------- */
+
+enum core_message_kind { MESSAGE_COMMAND, MESSAGE_ENGINE, MESSAGE_COMMITTED, MESSAGE_STOP };
+
+struct core_message {
+    struct core_message *next;
+    enum core_message_kind kind;
+    struct core_command *command;
+    struct engine_event event; /* deep copy in arena */
+    struct arena arena;
+};
+
+struct core_queue {
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    struct core_message *first, *last;
+};
+
+int queue_init(struct core_queue *q);
+void queue_done(struct core_queue *q);
+void queue_push(struct core_queue *q, struct core_message *m);
+/* Everything queued, oldest first; waits up to TIMEOUT_MS (0 = not at all) if there is nothing. */
+struct core_message *queue_take(struct core_queue *q, int64_t timeout_ms);
+/* A message with an arena of its own. */
+struct core_message *message_new(enum core_message_kind kind);
+void message_free(struct core_message *m);
+
+/* ---- journal ---------------------------------------------------------------------------- */
+
+enum core_effect_kind { EFFECT_START, EFFECT_STOP, EFFECT_FORGET };
+
+/* A call to the engine that waits for its transaction. */
+struct core_effect {
+    struct core_effect *next;
+    enum core_effect_kind kind;
+    const char *intent;
+    const struct engine_start *start; /* EFFECT_START */
+    int64_t grace_ms;                 /* EFFECT_STOP */
+};
+
+/*
+ * One transaction and what follows it. With a command it is what a person asked for: it may
+ * fail, then nothing happened. Without, it records what has happened: it is handed in until it
+ * is durable.
+ */
+struct core_entry {
+    struct store_txn txn;
+    struct core_entry *next;
+    struct core_command *command;
+    void (*apply)(struct core *core, struct core_entry *entry); /* after the commit */
+    void (*drop)(struct core *core, struct core_entry *entry);  /* it failed: undo the staging */
+    void *staged; /* apply's and drop's, in the arena */
+    struct core_effect *first_effect, *last_effect;
+};
+
+struct core_journal {
+    struct core_entry *open;             /* rows of what happened, still collecting */
+    struct core_entry *first, *last;     /* sealed, waiting for the next group */
+    struct core_entry **group;           /* with the store now */
+    struct store_txn **group_txns;
+    size_t group_len;
+    bool committing;
+    bool failing;        /* the last group failed on the disk */
+    int64_t retry_at_ms; /* when failing */
+    struct err err;      /* why */
+};
+
+/* The arena and transaction that rows of the present moment go to. */
+struct store_txn *journal_txn(struct core *core);
+/* A transaction of its own for COMMAND, behind everything recorded so far. */
+struct core_entry *journal_command(struct core *core, struct core_command *command);
+void journal_op(struct store_txn *txn, const struct store_op *op);
+void journal_effect(struct core *core, enum core_effect_kind kind, const char *intent,
+                    const struct engine_start *start, int64_t grace_ms);
+/* Hands the next group to the store if none is under way. */
+void journal_flush(struct core *core);
+/* The store has answered. */
+void journal_committed(struct core *core);
+bool journal_idle(const struct core *core);
+void journal_done(struct core *core);
+
+/* ---- the whole -------------------------------------------------------------------------- */
+
+struct core {
+    struct core_config config;
+    struct core_ports ports;
+    struct core_queue queue;
+    struct core_journal journal;
+    /* A structural command (teams, users) under way: others wait until it has been applied, so
+     * that each is checked against the tree that it will meet. */
+    const struct core_command *barrier;
+    bool barrier_done;
+    struct core_message *waiting, *last_waiting;
+    struct sched *sched;
+    _Atomic int64_t offset_ms; /* boot clock -> timeline */
+
+    struct map teams, team_names;         /* id -> core_team, name -> core_team */
+    struct map nodes, node_names;
+    struct map shapes;                    /* json -> core_shape */
+    struct map shape_ids;
+    struct map workloads;                 /* id -> core_workload: live ones */
+    struct map users;                     /* the set of known names, interned */
+    struct map interned;                  /* text -> itself */
+    struct arena strings;                 /* of the interned */
+    struct heap limits;                   /* run limits, by time */
+    struct arena turn;                    /* scratch of one message or turn */
+
+    uint64_t last_workload, last_event, last_id, last_shape;
+    uint64_t committed_event;
+    uint64_t pending, running; /* workloads */
+    int64_t now_ms;            /* of this turn */
+    int64_t started_ms;
+    int64_t last_seen_ms;      /* time of the newest stored event */
+    bool reconciled;
+    bool stopping;
+    bool dirty; /* something changed that the scheduler should look at */
+};
+
+/* "name" kept as long as core. */
+const char *core_intern(struct core *core, const char *text);
+int64_t core_timeline(struct core *core, int64_t boot_ms);
+const struct sched_config *core_sched_config(const struct core *core, struct sched_config *c);
+
+/* ---- record.c --------------------------------------------------------------------------- */
+
+void record_workload(struct core *core, struct core_workload *w);
+void record_task(struct core *core, struct core_workload *w, int32_t index);
+void record_allocation(struct core *core, const struct model_allocation *a);
+/* Appends an event; fields besides type, workload, task, message may be NULL. DATA and MESSAGE
+ * are copied. ACTOR NULL = "allot". */
+void record_event(struct core *core, struct store_txn *txn, const struct model_event *event);
+void record_workload_event(struct core *core, const struct core_workload *w, int32_t task,
+                           const char *type, const char *data, const char *fmt, ...)
+    __attribute__((format(printf, 6, 7)));
+/* A model row that points into W and its team. */
+void workload_row(const struct core_workload *w, struct model_workload *ret_row);
+
+/* ---- shape.c ---------------------------------------------------------------------------- */
+
+/* Finds or makes the shape; SHAPE is copied. */
+struct core_shape *shape_intern(struct core *core, const struct model_shape *shape);
+int shape_add_stored(struct core *core, uint64_t id, const char *json);
+/* Decodes a stored shape when it is first needed. */
+int shape_ready(struct core_shape *s, struct err *err);
+/* The scheduler's view of a workload. */
+void shape_sched(const struct core_shape *s, uint64_t id, uint64_t team, bool accepted,
+                 struct sched_workload *ret);
+
+/* ---- access.c --------------------------------------------------------------------------- */
+
+/* -EACCES with ERR unless the actor is admin, or the team lies in a subtree of its teams. */
+int access_team(const struct core_actor *actor, const struct core_team *team, struct err *err);
+int access_admin(const struct core_actor *actor, const char *what, struct err *err);
+
+/* ---- commands: stage, or answer at once. Return 0 when taken over, else status with err. --- */
+
+int command_team_put(struct core *core, struct core_command *c);
+int command_team_delete(struct core *core, struct core_command *c);
+int command_submit(struct core *core, struct core_command *c);
+int command_stop(struct core *core, struct core_command *c);
+int command_explain(struct core *core, struct core_command *c);
+int command_explain_brief(struct core *core, struct core_command *c);
+int command_drain(struct core *core, struct core_command *c);
+int command_user_put(struct core *core, struct core_command *c);
+int command_user_delete(struct core *core, struct core_command *c);
+int command_token_create(struct core *core, struct core_command *c);
+int command_token_delete(struct core *core, struct core_command *c);
+int command_team_usage(struct core *core, struct core_command *c);
+int command_status(struct core *core, struct core_command *c);
+void command_finish(struct core_command *c, int status);
+int command_record_reply(struct core *core, struct core_command *c, struct core_entry *entry);
+
+/* ---- team.c, node.c --------------------------------------------------------------------- */
+
+struct core_team *team_add(struct core *core, const struct model_team *row);
+int team_to_sched(struct core *core, const struct core_team *t);
+void team_free(struct core_team *t);
+void node_report(struct core *core, const struct model_node *report);
+struct core_node *node_add(struct core *core, const struct model_node *row);
+int node_to_sched(struct core *core, struct core_node *n);
+void node_free(struct core_node *n);
+
+/* ---- workload.c, task.c ----------------------------------------------------------------- */
+
+struct core_workload *workload_new(struct core *core, uint64_t id, const char *name,
+                                   const char *owner, struct core_team *team,
+                                   struct core_shape *shape);
+void workload_free(struct core_workload *w);
+/* Tasks array, made on first use. */
+struct core_task *workload_tasks(struct core_workload *w);
+void workload_set_state(struct core *core, struct core_workload *w,
+                        enum model_workload_state state);
+void workload_set_message(struct core_workload *w, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+/* Ends it: stops what runs, cancels what waits. EXIT_CODE 0 = cancelled, else failed. */
+void workload_stop(struct core *core, struct core_workload *w, int32_t exit_code,
+                   int64_t grace_ms, const char *actor, const char *why);
+/* After any task changed: has the gang started, has the workload ended? */
+void workload_review(struct core *core, struct core_workload *w);
+/* Run limits that are over. */
+void workload_check_limits(struct core *core);
+void workload_arm_limit(struct core *core, struct core_workload *w);
+
+void task_set_state(struct core *core, struct core_workload *w, int32_t index,
+                    enum model_task_state state);
+/* Leaves its devices: closes the allocation at END_MS, forgets node and devices. */
+void task_release(struct core *core, struct core_workload *w, int32_t index, int64_t end_ms);
+void task_intent(const struct core_workload *w, int32_t index, char *text);
+/* Asks the engine to stop it (STARTING or RUNNING); GRACE -1 = the workload's own. */
+void task_stop(struct core *core, struct core_workload *w, int32_t index, int64_t grace_ms);
+
+/* ---- report.c, decide.c, load.c --------------------------------------------------------- */
+
+void report_handle(struct core *core, const struct engine_event *event);
+void decide(struct core *core);
+int load_state(struct core *core, struct err *err);
+void load_reconcile(struct core *core);
+
+#endif

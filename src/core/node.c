@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+void node_free(struct core_node *n)
+{
+    if (n == NULL)
+        return;
+    arena_done(&n->arena);
+    free(n->json);
+    free(n);
+}
+
+static char *node_json(const struct model_node *row)
+{
+    struct strbuf text = STRBUF_INIT;
+    struct json_writer w;
+
+    json_writer_init(&w, &text);
+    model_node_encode(row, &w);
+    return strbuf_steal(&text);
+}
+
+/* Takes over a deep copy of ROW, made by way of its JSON. */
+static int set_row(struct core_node *n, const struct model_node *row)
+{
+    struct arena arena = ARENA_INIT;
+    struct model_node copy = {0};
+    char *json = node_json(row);
+    int r = model_node_decode(json, strlen(json), &arena, &copy, NULL);
+
+    if (r < 0) {
+        free(json);
+        arena_done(&arena);
+        return r;
+    }
+    copy.id = row->id;
+    copy.state = row->state;
+    copy.drained = row->drained;
+    arena_done(&n->arena);
+    free(n->json);
+    n->arena = arena;
+    n->row = copy;
+    n->json = json;
+    return 0;
+}
+
+int node_to_sched(struct core *core, struct core_node *n)
+{
+    const struct model_node *row = &n->row;
+    struct sched_device *devices =
+        arena_new_array(&core->turn, struct sched_device, (size_t)row->device_count);
+    struct sched_label *labels =
+        arena_new_array(&core->turn, struct sched_label, (size_t)row->label_count);
+
+    for (int32_t i = 0; i < row->device_count; i++)
+        devices[i] = (struct sched_device){row->devices[i].mig_profile,
+                                           row->devices[i].memory_bytes,
+                                           row->devices[i].mig_milli};
+    for (int32_t i = 0; i < row->label_count; i++)
+        labels[i] = (struct sched_label){row->labels[i].key, row->labels[i].value};
+    core->dirty = true;
+    return sched_node_set(core->sched, &(struct sched_node){
+                                           .id = row->id,
+                                           .order = row->id,
+                                           .gpu_type = row->gpu_type,
+                                           .devices = devices,
+                                           .device_count = (uint32_t)row->device_count,
+                                           .cpu_milli = row->cpu_milli,
+                                           .memory_bytes = row->memory_bytes,
+                                           .labels = labels,
+                                           .label_count = (uint32_t)row->label_count,
+                                           .up = row->state == MODEL_NODE_UP,
+                                           .schedulable = !row->drained,
+                                       });
+}
+
+struct core_node *node_add(struct core *core, const struct model_node *row)
+{
+    struct core_node *n = calloc(1, sizeof(*n));
+
+    if (n == NULL)
+        abort();
+    if (set_row(n, row) < 0) {
+        free(n);
+        return NULL;
+    }
+    map_put(&core->nodes, n->row.id, n);
+    if (row->id > core->last_id)
+        core->last_id = row->id;
+    return n;
+}
+
+/* Keys of node_names point into the row, so they are replaced together with it. */
+static void name_node(struct core *core, struct core_node *n)
+{
+    map_put_str(&core->node_names, n->row.name, n);
+}
+
+static void record_node(struct core *core, const struct core_node *n, struct store_txn *txn,
+                        const char *actor, const char *text)
+{
+    struct model_node *row = arena_new(&txn->arena, struct model_node);
+
+    if (model_node_decode(n->json, strlen(n->json), &txn->arena, row, NULL) < 0)
+        return;
+    row->id = n->row.id;
+    row->state = n->row.state;
+    row->drained = n->row.drained;
+    journal_op(txn, &(struct store_op){.kind = STORE_PUT_NODE, .node = row});
+    record_event(core, txn,
+                 &(struct model_event){.type = MODEL_EVENT_NODE, .task = -1,
+                                       .node = n->row.name, .actor = actor, .message = text});
+}
+
+void node_report(struct core *core, const struct model_node *report)
+{
+    struct core_node *n = map_get_str(&core->node_names, report->name);
+    struct model_node row = *report;
+    bool known = n != NULL;
+    char *json;
+    bool changed;
+
+    row.id = known ? n->row.id : ++core->last_id;
+    row.drained = known && n->row.drained;
+    json = node_json(&row);
+    changed = !known || strcmp(json, n->json) != 0 || n->row.state != row.state;
+    free(json);
+    if (known && changed) {
+        map_del_str(&core->node_names, n->row.name);
+        if (set_row(n, &row) < 0)
+            changed = false;
+        name_node(core, n);
+    } else if (!known) {
+        n = node_add(core, &row);
+        if (n == NULL)
+            return;
+        name_node(core, n);
+    }
+    if (!changed)
+        return;
+    (void)node_to_sched(core, n);
+    record_node(core, n, journal_txn(core), NULL,
+                arena_printf(&core->turn, "node is %s with %d devices",
+                             model_node_state_name(row.state), row.device_count));
+}
+
+static void apply_drain(struct core *core, struct core_entry *entry)
+{
+    struct core_command *c = entry->command;
+    struct core_node *n = entry->staged;
+
+    n->row.drained = c->flag;
+    (void)node_to_sched(core, n);
+}
+
+int command_drain(struct core *core, struct core_command *c)
+{
+    struct core_node *n = map_get_str(&core->node_names, c->name);
+    struct core_entry *entry;
+    int r = access_admin(&c->actor, "drain nodes", &c->err);
+
+    if (r < 0)
+        return r;
+    if (n == NULL)
+        return err_set(&c->err, -ENOENT, ERR_NOT_FOUND, "name", "see 'allot node list'",
+                       "node '%s' does not exist", c->name);
+    entry = journal_command(core, c);
+    entry->staged = n;
+    entry->apply = apply_drain;
+    {
+        struct core_node future = *n;
+        future.row.drained = c->flag;
+        record_node(core, &future, &entry->txn, c->actor.name,
+                    c->flag ? "node drained: it takes nothing new" : "node takes work again");
+    }
+    return 0;
+}

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Engine events. Each is about one attempt of one task, named by its intent; reports about
+ * attempts that are over, or of workloads that have ended, only lead to a forget().
+ *
+ *   STARTED  STARTING -> RUNNING
+ *   EXITED   STARTING, RUNNING, UNKNOWN -> SUCCEEDED, or FAILED, or PENDING for a retry
+ *            STOPPING -> CANCELLED (the workload is stopping), else PENDING (it was evicted)
+ *   LOST     -> PENDING without using up a retry (CANCELLED when the workload is stopping)
+ *   REFUSED  -> PENDING with back-off; after LAUNCHES_MAX in a row the workload fails
+ *
+ * A failed task of a job takes its gang along: the other ranks wait for it in vain. A replica
+ * of a service fails and comes back alone, with back-off.
+ */
+#include "core/internal.h"
+
+#include <string.h>
+
+#define LAUNCHES_MAX 3
+/* How often a running allocation's busy time is written down, ms. */
+#define USAGE_STORE_MS 30000
+
+struct subject {
+    struct core_workload *w;
+    struct core_task *t;
+    int32_t index;
+};
+
+static bool find(struct core *core, const char *intent, struct subject *ret)
+{
+    uint64_t id;
+    int32_t index, attempt;
+
+    if (model_intent_parse(intent, &id, &index, &attempt) < 0)
+        return false;
+    ret->w = map_get(&core->workloads, id);
+    if (ret->w == NULL || ret->w->tasks == NULL || index >= ret->w->shape->model->task_count)
+        return false;
+    ret->index = index;
+    ret->t = &ret->w->tasks[index];
+    return ret->t->attempt == attempt && model_task_state_holds(ret->t->state);
+}
+
+static void forget(struct core *core, const char *intent)
+{
+    journal_effect(core, EFFECT_FORGET, intent, NULL, 0);
+}
+
+/* Does the minimum of the gang run now, counting tasks that have done their part? */
+static bool gang_runs(const struct core_workload *w)
+{
+    const struct model_shape *shape = w->shape->model;
+    int32_t n = 0;
+
+    for (int32_t i = 0; i < shape->task_count; i++)
+        n += w->tasks[i].state == MODEL_TASK_RUNNING ||
+             w->tasks[i].state == MODEL_TASK_SUCCEEDED;
+    return n >= shape->min_tasks;
+}
+
+static void started(struct core *core, struct subject *s, const struct engine_event *event)
+{
+    struct core_workload *w = s->w;
+
+    if (s->t->state != MODEL_TASK_STARTING)
+        return;
+    task_set_state(core, w, s->index, MODEL_TASK_RUNNING);
+    s->t->started_ms = core_timeline(core, event->boot_ms);
+    w->refusals = 0;
+    record_task(core, w, s->index);
+    record_workload_event(core, w, s->index, MODEL_EVENT_TASK_STARTED, NULL,
+                          "task %d runs on '%s'", s->index, s->t->node->row.name);
+    if (w->started_ms == 0 && w->state == MODEL_WORKLOAD_RUNNING && gang_runs(w)) {
+        w->started_ms = core->now_ms;
+        workload_arm_limit(core, w);
+        record_workload(core, w);
+        record_workload_event(core, w, -1, MODEL_EVENT_STARTED, NULL, "%d of %d tasks run",
+                              w->running, w->shape->model->task_count);
+    }
+}
+
+/* The task goes back to the queue as a new attempt. */
+static void requeue(struct core *core, struct subject *s, enum sched_stop how, int64_t end_ms)
+{
+    task_release(core, s->w, s->index, end_ms);
+    task_set_state(core, s->w, s->index, MODEL_TASK_PENDING);
+    s->t->attempt++;
+    s->t->started_ms = s->t->ended_ms = 0;
+    sched_task_stopped(core->sched, s->w->id, (uint32_t)s->index, how, core->now_ms);
+    record_task(core, s->w, s->index);
+}
+
+static void finish(struct core *core, struct subject *s, enum model_task_state state,
+                   int64_t end_ms)
+{
+    task_release(core, s->w, s->index, end_ms);
+    task_set_state(core, s->w, s->index, state);
+    s->t->ended_ms = end_ms;
+    sched_task_stopped(core->sched, s->w->id, (uint32_t)s->index, SCHED_STOP_DONE, core->now_ms);
+    record_task(core, s->w, s->index);
+}
+
+static bool retries_left(const struct core_workload *w)
+{
+    const struct model_shape *shape = w->shape->model;
+
+    if (shape->kind == MODEL_SERVICE && shape->max_retries == 0)
+        return true;
+    return w->failures <= shape->max_retries;
+}
+
+/* Sends the whole gang back to the queue, by way of stopping what still runs. */
+static void restart_gang(struct core *core, struct core_workload *w)
+{
+    for (int32_t i = 0; i < w->shape->model->task_count; i++)
+        task_stop(core, w, i, -1);
+}
+
+static const char *how_it_ended(struct core *core, const struct engine_event *e)
+{
+    if (e->message)
+        return e->message;
+    if (e->exit_signal)
+        return arena_printf(&core->turn, "killed by signal %d (%s)", e->exit_signal,
+                            strsignal(e->exit_signal));
+    return arena_printf(&core->turn, "exit code %d", e->exit_code);
+}
+
+static void failed(struct core *core, struct subject *s, const struct engine_event *event,
+                   int64_t end_ms)
+{
+    struct core_workload *w = s->w;
+    const char *how = how_it_ended(core, event);
+    int32_t code = event->exit_code ? event->exit_code : 1;
+
+    w->failures++;
+    if (retries_left(w)) {
+        workload_set_message(w, "task %d failed (%s) and is tried again", s->index, how);
+        w->restarts++;
+        requeue(core, s, SCHED_STOP_REFUSED, end_ms);
+        if (w->shape->model->kind != MODEL_SERVICE)
+            restart_gang(core, w);
+        record_workload(core, w);
+        workload_review(core, w);
+        return;
+    }
+    finish(core, s, MODEL_TASK_FAILED, end_ms);
+    if (w->ended == w->shape->model->task_count) {
+        w->exit_code = code;
+        workload_set_message(w, "task %d: %s", s->index, how);
+        workload_review(core, w);
+        return;
+    }
+    workload_stop(core, w, code, -1, NULL,
+                  arena_printf(&core->turn, "task %d: %s", s->index, how));
+}
+
+static void exited(struct core *core, struct subject *s, const struct engine_event *event)
+{
+    struct core_workload *w = s->w;
+    int64_t end_ms = core_timeline(core, event->boot_ms);
+    bool asked = s->t->state == MODEL_TASK_STOPPING;
+
+    s->t->exit_code = event->exit_code;
+    s->t->exit_signal = event->exit_signal;
+    s->t->allocation.busy_ns = event->busy_ns;
+    record_workload_event(core, w, s->index, MODEL_EVENT_TASK_ENDED,
+                          arena_printf(&core->turn, "{\"exit_code\":%d,\"signal\":%d}",
+                                       event->exit_code, event->exit_signal),
+                          "task %d: %s", s->index, how_it_ended(core, event));
+    if (w->state == MODEL_WORKLOAD_STOPPING) {
+        finish(core, s, MODEL_TASK_CANCELLED, end_ms);
+        workload_review(core, w);
+    } else if (asked) {
+        requeue(core, s, SCHED_STOP_REQUEUE, end_ms);
+        workload_review(core, w);
+    } else if (event->exit_code == 0 && event->exit_signal == 0 &&
+               w->shape->model->kind != MODEL_SERVICE) {
+        finish(core, s, MODEL_TASK_SUCCEEDED, end_ms);
+        workload_review(core, w);
+    } else {
+        failed(core, s, event, end_ms);
+    }
+}
+
+static void lost(struct core *core, struct subject *s, const struct engine_event *event)
+{
+    struct core_workload *w = s->w;
+    int64_t end_ms = core_timeline(core, event->boot_ms);
+
+    record_workload_event(core, w, s->index, MODEL_EVENT_TASK_LOST, NULL, "task %d lost: %s",
+                          s->index, event->message ? event->message : "no exit record");
+    if (w->state == MODEL_WORKLOAD_STOPPING) {
+        finish(core, s, MODEL_TASK_CANCELLED, end_ms);
+    } else {
+        w->restarts++;
+        workload_set_message(w, "task %d was lost: %s", s->index,
+                             event->message ? event->message : "no exit record");
+        requeue(core, s, SCHED_STOP_REQUEUE, end_ms);
+        record_workload(core, w);
+    }
+    workload_review(core, w);
+}
+
+static void refused(struct core *core, struct subject *s, const struct engine_event *event)
+{
+    struct core_workload *w = s->w;
+    const char *why = event->message ? event->message : "no reason given";
+    int64_t end_ms = core_timeline(core, event->boot_ms);
+
+    record_workload_event(core, w, s->index, MODEL_EVENT_TASK_REFUSED, NULL,
+                          "task %d could not be launched: %s", s->index, why);
+    if (w->state == MODEL_WORKLOAD_STOPPING) {
+        finish(core, s, MODEL_TASK_CANCELLED, end_ms);
+        workload_review(core, w);
+        return;
+    }
+    w->refusals++;
+    if (w->refusals < LAUNCHES_MAX) {
+        workload_set_message(w, "could not be launched: %s", why);
+        requeue(core, s, SCHED_STOP_REFUSED, end_ms);
+        record_workload(core, w);
+        workload_review(core, w);
+        return;
+    }
+    finish(core, s, MODEL_TASK_FAILED, end_ms);
+    workload_stop(core, w, 126, -1, NULL,
+                  arena_printf(&core->turn, "could not be launched: %s", why));
+}
+
+static void usage(struct core *core, struct subject *s, const struct engine_event *event)
+{
+    struct model_allocation *a = &s->t->allocation;
+
+    if (a->id == 0 || event->busy_ns < a->busy_ns)
+        return;
+    a->busy_ns = event->busy_ns;
+    a->seen_ms = core_timeline(core, event->boot_ms);
+    if (core->now_ms - s->t->usage_stored_ms < USAGE_STORE_MS)
+        return;
+    s->t->usage_stored_ms = core->now_ms;
+    record_allocation(core, a);
+}
+
+void report_handle(struct core *core, const struct engine_event *event)
+{
+    struct subject s;
+
+    if (event->kind == ENGINE_NODE) {
+        node_report(core, event->node);
+        return;
+    }
+    if (event->kind == ENGINE_RECONCILED) {
+        core->reconciled = true;
+        core->dirty = true;
+        return;
+    }
+    if (!find(core, event->intent, &s)) {
+        if (event->kind != ENGINE_USAGE && event->kind != ENGINE_STARTED)
+            forget(core, event->intent);
+        return;
+    }
+    switch (event->kind) {
+    case ENGINE_STARTED:
+        started(core, &s, event);
+        return;
+    case ENGINE_USAGE:
+        usage(core, &s, event);
+        return;
+    case ENGINE_EXITED:
+        exited(core, &s, event);
+        break;
+    case ENGINE_LOST:
+        lost(core, &s, event);
+        break;
+    case ENGINE_REFUSED:
+        refused(core, &s, event);
+        break;
+    case ENGINE_NODE:
+    case ENGINE_RECONCILED:
+        return;
+    }
+    forget(core, event->intent);
+}

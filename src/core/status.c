@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Questions that only core can answer: live figures of teams and of itself. */
+#include "core/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int command_status(struct core *core, struct core_command *c)
+{
+    const struct core_journal *j = &core->journal;
+
+    c->ret_status = (struct core_status){
+        .store_ok = !j->failing,
+        .store_message = j->failing ? arena_strdup(&c->arena, j->err.text) : NULL,
+        .pending = core->pending,
+        .running = core->running,
+        .last_event = core->committed_event,
+        .started_ms = core->started_ms,
+        .now_ms = core->now_ms,
+        .reconciled = core->reconciled,
+    };
+    command_finish(c, 0);
+    return 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct core_team_usage *x = a, *y = b;
+
+    return strcmp(x->name, y->name);
+}
+
+static void copy_usage(struct core *core, const struct core_team *t, struct core_team_usage *u)
+{
+    struct sched_team_usage s;
+
+    if (sched_team_usage(core->sched, t->row.id, &s) < 0)
+        return;
+    for (int r = 0; r < MODEL_RESOURCE_COUNT; r++) {
+        u->used[r] = s.used[r];
+        u->demand[r] = s.demand[r];
+        u->share[r] = s.share[r];
+        u->entitled[r] = s.entitled[r];
+    }
+}
+
+/* Walks workloads of one team only through its names. */
+static void count_workloads(const struct core_team *t, struct core_team_usage *u)
+{
+    struct core_workload *w;
+    size_t it = 0;
+
+    while ((w = map_next(&t->names, &it)) != NULL) {
+        if (w->state == MODEL_WORKLOAD_PENDING)
+            u->pending++;
+        else
+            u->running++;
+    }
+}
+
+int command_team_usage(struct core *core, struct core_command *c)
+{
+    struct core_team_usage *rows =
+        arena_new_array(&c->arena, struct core_team_usage, core->teams.len);
+    struct core_team *t;
+    size_t it = 0, n = 0;
+
+    while ((t = map_next(&core->teams, &it)) != NULL) {
+        rows[n].name = arena_strdup(&c->arena, t->row.name);
+        copy_usage(core, t, &rows[n]);
+        count_workloads(t, &rows[n]);
+        n++;
+    }
+    qsort(rows, n, sizeof(*rows), by_name);
+    c->ret_team_usage = rows;
+    c->ret_team_count = n;
+    command_finish(c, 0);
+    return 0;
+}

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Submit: all of a batch or nothing. Staging checks every workload against the present state
+ * and reserves its name; the scheduler hears of it only after the commit.
+ */
+#include "core/internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/qty.h"
+
+struct staged_submit {
+    struct core_workload **workloads;
+    size_t count;
+};
+
+static const char *amount_text(enum sched_resource r, uint64_t amount, struct arena *arena)
+{
+    char text[QTY_TEXT_MAX];
+    int64_t v = amount > INT64_MAX ? INT64_MAX : (int64_t)amount;
+
+    switch (r) {
+    case SCHED_MEMORY_BYTES:
+        return arena_printf(arena, "%s of memory", qty_format_bytes(v, text));
+    case SCHED_CPU_MILLI:
+        return arena_printf(arena, "%s CPU cores", qty_format_milli(v, text));
+    default:
+        return arena_printf(arena, "%s GPUs", qty_format_milli(v, text));
+    }
+}
+
+static int refuse(struct core *core, struct core_command *c, const struct model_workload *w,
+                  const struct sched_refusal *f)
+{
+    const struct core_team *team = map_get(&core->teams, f->team);
+    const char *asked = amount_text(f->resource, f->asked, &core->turn);
+    const char *most = amount_text(f->resource, f->available, &core->turn);
+    const char *name = w->name ? w->name : "(unnamed)";
+    const char *where = team ? team->row.name : w->team;
+
+    switch (f->reason) {
+    case SCHED_REASON_ABOVE_LIMIT:
+        return err_set(&c->err, -E2BIG, ERR_LIMIT, NULL,
+                       "ask for less, or have the limit raised",
+                       "workload '%s' asks for %s but team '%s' may use at most %s", name, asked,
+                       where, most);
+    case SCHED_REASON_ABOVE_GUARANTEE:
+        return err_set(&c->err, -E2BIG, ERR_LIMIT, NULL,
+                       "ask for less, make it preemptible, or have the guarantee raised",
+                       "workload '%s' is not preemptible and asks for %s but the guarantee of "
+                       "team '%s' is %s",
+                       name, asked, where, most);
+    case SCHED_REASON_NO_SUCH_DEVICE:
+        return err_set(&c->err, -E2BIG, ERR_UNSATISFIABLE, NULL,
+                       "see 'allot node list' for what there is",
+                       "no node has the device that task %u of workload '%s' asks for", f->task,
+                       name);
+    default:
+        return err_set(&c->err, -E2BIG, ERR_UNSATISFIABLE, NULL,
+                       "ask for less, or split it into more tasks",
+                       "workload '%s' asks for %s but no placement can ever give it more than %s",
+                       name, asked, most);
+    }
+}
+
+/* "job-81", unless somebody took that name by hand. */
+static const char *default_name(const struct core_team *team, const struct model_workload *w,
+                                uint64_t id, struct arena *arena)
+{
+    const char *kind = model_kind_name(w->shape->kind);
+    const char *name = arena_printf(arena, "%s-%llu", kind, (unsigned long long)id);
+
+    for (int i = 2; map_get_str(&team->names, name); i++)
+        name = arena_printf(arena, "%s-%llu-%d", kind, (unsigned long long)id, i);
+    return name;
+}
+
+static int find_team(struct core *core, struct core_command *c, const struct model_workload *w,
+                     struct core_team **ret_team)
+{
+    struct core_team *team = w->team ? map_get_str(&core->team_names, w->team) : NULL;
+
+    if (w->team == NULL)
+        return err_set(&c->err, -EINVAL, ERR_MISSING, "team", "name the team",
+                       "the workload names no team");
+    if (team == NULL)
+        return err_set(&c->err, -ENOENT, ERR_NOT_FOUND, "team", "see 'allot team list'",
+                       "team '%s' does not exist", w->team);
+    if (team->children)
+        return err_set(&c->err, -EINVAL, ERR_INVALID, "team",
+                       "submit to one of the teams below it",
+                       "team '%s' has child teams; workloads live in leaf teams", w->team);
+    *ret_team = team;
+    return access_team(&c->actor, team, &c->err);
+}
+
+static int stage(struct core *core, struct core_command *c, struct model_workload *w,
+                 struct core_workload **ret)
+{
+    struct core_team *team;
+    struct core_shape *shape;
+    struct sched_workload s;
+    struct sched_refusal refusal = {0};
+    int r = find_team(core, c, w, &team);
+
+    if (r < 0)
+        return r;
+    if (w->name && map_get_str(&team->names, w->name))
+        return err_set(&c->err, -EEXIST, ERR_CONFLICT, "name",
+                       "choose another name or stop the other one first",
+                       "team '%s' has a live workload named '%s' already", w->team, w->name);
+    shape = shape_intern(core, w->shape);
+    if (shape == NULL)
+        return err_set(&c->err, -EINVAL, ERR_INTERNAL, NULL, NULL,
+                       "the shape of the workload cannot be encoded");
+    shape_sched(shape, core->last_workload + 1, team->row.id, false, &s);
+    r = sched_workload_check(core->sched, &s, &refusal);
+    if (r == -E2BIG)
+        return refuse(core, c, w, &refusal);
+    if (r < 0)
+        return err_set(&c->err, r, ERR_INVALID, NULL, NULL,
+                       "the scheduler does not accept the request");
+    w->id = ++core->last_workload;
+    if (w->name == NULL)
+        w->name = default_name(team, w, w->id, &c->arena);
+    w->owner = c->actor.name;
+    w->team_id = team->row.id;
+    w->submitted_ms = core->now_ms;
+    *ret = workload_new(core, w->id, w->name, w->owner, team, shape);
+    map_put_str(&team->names, (*ret)->name, *ret);
+    team->live++;
+    return 0;
+}
+
+static void unstage(struct core_workload *w)
+{
+    map_del_str(&w->team->names, w->name);
+    w->team->live--;
+    workload_free(w);
+}
+
+static const char *launch_json(const struct model_launch *launch, struct arena *arena)
+{
+    struct strbuf text = STRBUF_INIT;
+    struct json_writer out;
+    const char *copy;
+
+    json_writer_init(&out, &text);
+    model_launch_encode(launch, &out);
+    copy = arena_strndup(arena, text.data, text.len);
+    strbuf_done(&text);
+    return copy;
+}
+
+static void record_new(struct core *core, struct core_entry *entry, struct core_workload *w,
+                       const struct model_workload *m)
+{
+    struct arena *arena = &entry->txn.arena;
+    struct store_new_workload *row = arena_new(arena, struct store_new_workload);
+    struct model_workload *copy = arena_new(arena, struct model_workload);
+
+    workload_row(w, copy);
+    *row = (struct store_new_workload){
+        .row = copy,
+        .shape_id = w->shape->id,
+        .shape_json = w->shape->stored ? NULL : w->shape->json,
+        .launch_json = launch_json(m->launch, arena),
+    };
+    journal_op(&entry->txn,
+               &(struct store_op){.kind = STORE_PUT_WORKLOAD, .new_workload = row});
+    record_event(core, &entry->txn, &(struct model_event){
+                                        .type = MODEL_EVENT_SUBMITTED,
+                                        .workload = w->id,
+                                        .task = -1,
+                                        .workload_name = w->name,
+                                        .team = w->team->row.name,
+                                        .actor = w->owner,
+                                        .message = model_kind_name(w->shape->model->kind),
+                                    });
+}
+
+static void apply_submit(struct core *core, struct core_entry *entry)
+{
+    struct staged_submit *s = entry->staged;
+
+    for (size_t i = 0; i < s->count; i++) {
+        struct core_workload *w = s->workloads[i];
+        struct sched_workload view;
+
+        w->shape->stored = true;
+        map_put(&core->workloads, w->id, w);
+        core->pending++;
+        /* Accepted: if the inventory shrank meanwhile, it waits. */
+        shape_sched(w->shape, w->id, w->team->row.id, true, &view);
+        if (sched_workload_add(core->sched, &view, NULL) < 0)
+            abort();
+    }
+    core->dirty = true;
+}
+
+static void drop_submit(struct core *core, struct core_entry *entry)
+{
+    struct staged_submit *s = entry->staged;
+
+    (void)core;
+    for (size_t i = 0; i < s->count; i++)
+        unstage(s->workloads[i]);
+}
+
+/* The reply that a repeated request will get, in the same transaction as the effect. */
+int command_record_reply(struct core *core, struct core_command *c, struct core_entry *entry)
+{
+    struct store_reply *reply;
+    int r;
+
+    if (c->reply_key == NULL)
+        return 0;
+    reply = arena_new(&entry->txn.arena, struct store_reply);
+    r = c->make_reply(c, &reply->status, &reply->body);
+    if (r < 0)
+        return r;
+    reply->key = arena_strdup(&entry->txn.arena, c->reply_key);
+    reply->digest = arena_strdup(&entry->txn.arena, c->reply_digest);
+    reply->expires_ms = core->now_ms + CORE_REPLY_TTL_MS;
+    journal_op(&entry->txn, &(struct store_op){.kind = STORE_PUT_REPLY, .reply = reply});
+    return 0;
+}
+
+int command_submit(struct core *core, struct core_command *c)
+{
+    size_t n = c->workload_count;
+    struct core_workload **staged = calloc(n ? n : 1, sizeof(struct core_workload *));
+    struct core_entry *entry;
+    struct staged_submit *s;
+    int r = 0;
+
+    if (staged == NULL)
+        abort();
+    for (size_t i = 0; i < n && r == 0; i++) {
+        r = stage(core, c, &c->workloads[i], &staged[i]);
+        if (r < 0 && n > 1)
+            err_prefix_field(&c->err, "workloads[%zu]", i);
+    }
+    if (r < 0) {
+        for (size_t i = 0; i < n && staged[i]; i++)
+            unstage(staged[i]);
+        free(staged);
+        return r;
+    }
+    entry = journal_command(core, c);
+    s = arena_new(&entry->txn.arena, struct staged_submit);
+    s->workloads = arena_memdup(&entry->txn.arena, staged, n * sizeof(*staged));
+    s->count = n;
+    free(staged);
+    entry->staged = s;
+    entry->apply = apply_submit;
+    entry->drop = drop_submit;
+    for (size_t i = 0; i < n; i++)
+        record_new(core, entry, s->workloads[i], &c->workloads[i]);
+    return command_record_reply(core, c, entry);
+}

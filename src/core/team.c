@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void set_row(struct core_team *t, const struct model_team *row)
+{
+    /* The name never changes: it is the key of the map. */
+    const char *name = t->row.name ? t->row.name : strdup(row->name);
+    const char *parent = row->parent ? strdup(row->parent) : NULL;
+
+    free((char *)t->row.parent);
+    t->row = *row;
+    t->row.name = name;
+    t->row.parent = parent;
+}
+
+void team_free(struct core_team *t)
+{
+    if (t == NULL)
+        return;
+    map_done(&t->names);
+    free((char *)t->row.name);
+    free((char *)t->row.parent);
+    free(t);
+}
+
+struct core_team *team_add(struct core *core, const struct model_team *row)
+{
+    struct core_team *t = calloc(1, sizeof(*t));
+
+    if (t == NULL)
+        abort();
+    set_row(t, row);
+    map_put(&core->teams, t->row.id, t);
+    map_put_str(&core->team_names, t->row.name, t);
+    if (row->id > core->last_id)
+        core->last_id = row->id;
+    return t;
+}
+
+int team_to_sched(struct core *core, const struct core_team *t)
+{
+    struct sched_team s = {
+        .id = t->row.id,
+        .parent = t->row.parent_id,
+        .age = t->row.id,
+        .weight = t->row.weight,
+        .priority = t->row.priority,
+    };
+
+    for (int r = 0; r < MODEL_RESOURCE_COUNT; r++) {
+        s.guarantee[r] = t->row.guarantee[r];
+        s.limit[r] = t->row.limit[r];
+    }
+    core->dirty = true;
+    return sched_team_set(core->sched, &s);
+}
+
+static int check_parent(struct core *core, const struct model_team *row,
+                        const struct core_team *self, struct core_team **ret_parent,
+                        struct err *err)
+{
+    struct core_team *parent = NULL;
+    int depth = 1;
+
+    if (row->parent) {
+        parent = map_get_str(&core->team_names, row->parent);
+        if (parent == NULL)
+            return err_set(err, -ENOENT, ERR_NOT_FOUND, "parent", "create the parent first",
+                           "parent team '%s' does not exist", row->parent);
+        if (parent->live > 0)
+            return err_set(err, -EBUSY, ERR_CONFLICT, "parent",
+                           "workloads live in leaf teams: choose another parent or end them",
+                           "team '%s' holds workloads and cannot have children", row->parent);
+    }
+    for (const struct core_team *t = parent; t; t = t->parent, depth++) {
+        if (t == self)
+            return err_set(err, -EINVAL, ERR_INVALID, "parent", "choose another parent",
+                           "team '%s' would be its own ancestor", row->name);
+        if (depth >= MODEL_TEAM_DEPTH_MAX)
+            return err_set(err, -EINVAL, ERR_OUT_OF_RANGE, "parent", "use a flatter tree",
+                           "team '%s' would be more than %d levels deep", row->name,
+                           MODEL_TEAM_DEPTH_MAX);
+    }
+    *ret_parent = parent;
+    return 0;
+}
+
+static void attach(struct core_team *t, struct core_team *parent)
+{
+    if (t->parent)
+        t->parent->children--;
+    t->parent = parent;
+    if (parent)
+        parent->children++;
+}
+
+static void apply_put(struct core *core, struct core_entry *entry)
+{
+    const struct model_team *row = entry->staged;
+    struct core_team *t = map_get(&core->teams, row->id);
+
+    if (t == NULL)
+        t = team_add(core, row);
+    else
+        set_row(t, row);
+    attach(t, row->parent_id ? map_get(&core->teams, row->parent_id) : NULL);
+    (void)team_to_sched(core, t);
+}
+
+int command_team_put(struct core *core, struct core_command *c)
+{
+    struct core_team *existing = map_get_str(&core->team_names, c->team->name);
+    struct core_team *parent = NULL;
+    struct model_team row = *c->team;
+    struct core_entry *entry;
+    struct model_team *staged;
+    int r = access_admin(&c->actor, "change teams", &c->err);
+
+    if (r < 0)
+        return r;
+    r = check_parent(core, &row, existing, &parent, &c->err);
+    if (r < 0)
+        return r;
+    if (c->if_match && (existing == NULL || existing->row.version != c->if_match))
+        return err_set(&c->err, -ESTALE, ERR_CONFLICT, NULL, "read it again and repeat",
+                       "team '%s' has changed meanwhile", row.name);
+    row.id = existing ? existing->row.id : ++core->last_id;
+    row.version = existing ? existing->row.version + 1 : 1;
+    row.parent_id = parent ? parent->row.id : 0;
+
+    entry = journal_command(core, c);
+    staged = arena_memdup(&entry->txn.arena, &row, sizeof(row));
+    staged->name = arena_strdup(&entry->txn.arena, row.name);
+    staged->parent = arena_strdup(&entry->txn.arena, row.parent);
+    entry->staged = staged;
+    entry->apply = apply_put;
+    journal_op(&entry->txn, &(struct store_op){.kind = STORE_PUT_TEAM, .team = staged});
+    record_event(core, &entry->txn,
+                 &(struct model_event){.type = MODEL_EVENT_TEAM,
+                                       .task = -1,
+                                       .team = row.name,
+                                       .actor = c->actor.name,
+                                       .message = existing ? "team changed" : "team created"});
+    c->ret_team = arena_memdup(&c->arena, &row, sizeof(row));
+    return 0;
+}
+
+static void apply_delete(struct core *core, struct core_entry *entry)
+{
+    struct core_team *t = entry->staged;
+
+    sched_team_remove(core->sched, t->row.id);
+    attach(t, NULL);
+    map_del_str(&core->team_names, t->row.name);
+    map_del(&core->teams, t->row.id);
+    team_free(t);
+    core->dirty = true;
+}
+
+int command_team_delete(struct core *core, struct core_command *c)
+{
+    struct core_team *t = map_get_str(&core->team_names, c->name);
+    struct core_entry *entry;
+    int r = access_admin(&c->actor, "delete teams", &c->err);
+
+    if (r < 0)
+        return r;
+    if (t == NULL)
+        return err_set(&c->err, -ENOENT, ERR_NOT_FOUND, "name", NULL,
+                       "team '%s' does not exist", c->name);
+    if (t->children || t->live)
+        return err_set(&c->err, -EBUSY, ERR_CONFLICT, NULL, "end or delete them first",
+                       "team '%s' has %u child teams and %u live workloads", c->name,
+                       t->children, t->live);
+    entry = journal_command(core, c);
+    entry->staged = t;
+    entry->apply = apply_delete;
+    journal_op(&entry->txn, &(struct store_op){.kind = STORE_DELETE_TEAM, .id = t->row.id});
+    record_event(core, &entry->txn,
+                 &(struct model_event){.type = MODEL_EVENT_TEAM_DELETED,
+                                       .task = -1,
+                                       .team = t->row.name,
+                                       .actor = c->actor.name,
+                                       .message = "team deleted"});
+    return 0;
+}
