@@ -132,7 +132,8 @@ def purity(tree, source, below="int b(void) { return 1; }", archive="rcs"):
 def test_pure_code_passes():
     for archive in ("rcs", "rcsT"):
         purity(passes, "#include <string.h>\nint b(void);\n"
-               "static const char *const names[] = {\"a\"};\nlong s(const char *x, int i) { return strlen(x) + b() + names[i][0]; }",
+               "static const char *const names[] = {\"a\"};\n"
+               "long s(const char *x, int i) { return strlen(x) + b() + names[i][0]; }",
                archive=archive)
 
 
