@@ -23,6 +23,10 @@
  *    "workdir": "/abs/folder", "checkpoint_dir": "/abs/folder",
  *    "groups": [{"name": "ps", "tasks": 2, "min_tasks": 1, "gpus": 1, "command": [...]}]}
  *
+ * Beside "groups", command and env are what each group starts from, min_tasks is the gang over
+ * all of them (absent: the sum of their minima), topology is of the whole; the other group
+ * fields stand in the groups. A group's min_tasks may be 0. ALLOT_* cannot be set in env.
+ *
  * `gpu` is 0.001..0.999 of each of `gpu_count` devices; whole numbers are allowed for `gpu` too
  * and mean `gpus`. At most one GPU form per group; none = a CPU-only task. Tasks are numbered
  * through the groups in order: rank 0 is the first task of the first group.
@@ -146,16 +150,22 @@ int32_t model_shape_group_of(const struct model_shape *s, int32_t index,
 int32_t model_request_gpu_milli(const struct model_request *r, int64_t device_memory);
 /* "2 x H100", "0.25 GPU", "10GiB of a GPU", "cpu only"; into ARENA. */
 const char *model_request_describe(const struct model_request *r, struct arena *arena);
+/* The same, appended to OUT. */
+void model_request_describe_into(const struct model_request *r, struct strbuf *out);
 
 /*
- * Decodes what a person wrote. W gets name (NULL when absent: core makes one), team, shape and
- * launch, all in ARENA. Unknown fields are refused by name. -EINVAL / -ERANGE / -E2BIG with ERR,
+ * Decodes what a person wrote. W is zeroed by the caller; W->team may be preset and is then the
+ * default for a body that names none (without either, "team" is missing: -EINVAL). W gets name
+ * (NULL when absent: core makes one), team, shape and launch, all in ARENA. Unknown fields are refused by name. -EINVAL / -ERANGE / -E2BIG with ERR,
  * err.field = path of the input.
  */
 int model_workload_decode(struct json_object *json, struct arena *arena,
                           struct model_workload *w, struct err *err);
 
-/* The whole workload as the API shows it (launch fields only where loaded). */
+/* The whole workload as the API shows it: what the person wrote, in the same fields (those of the
+ * launch only where loaded, none where W->shape is NULL), and beside it id, owner, state,
+ * submitted_at, started_at, ended_at, running_tasks, ended_tasks, restarts, failures, exit_code,
+ * message, and "request", which describes the groups in a few words. */
 void model_workload_encode(const struct model_workload *w, struct json_writer *out);
 /* The fields of W inside an object that the caller began; for callers that add their own. */
 void model_workload_encode_fields(const struct model_workload *w, struct json_writer *out);
