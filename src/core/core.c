@@ -215,7 +215,8 @@ static void read_clock(struct core *core)
         core->now_ms = now;
 }
 
-static int64_t sleep_ms(struct core *core)
+/* When the next turn is due although nothing comes in. */
+static int64_t next_turn_ms(struct core *core)
 {
     int64_t next = core->now_ms + IDLE_MS;
     struct heap_node *limit = heap_peek(&core->limits);
@@ -226,6 +227,13 @@ static int64_t sleep_ms(struct core *core)
         next = sched_next_ms(core->sched);
     if (core->journal.failing && core->journal.retry_at_ms < next)
         next = core->journal.retry_at_ms;
+    return next;
+}
+
+static int64_t sleep_ms(struct core *core)
+{
+    int64_t next = next_turn_ms(core);
+
     return next > core->now_ms ? next - core->now_ms : 0;
 }
 
@@ -254,13 +262,24 @@ static void record_start(struct core *core)
                                        .message = "server started"});
 }
 
-void core_run(struct core *core)
+void core_begin(struct core *core)
 {
     read_clock(core);
     record_start(core);
     load_reconcile(core);
     journal_flush(core);
     arena_reset(&core->turn);
+}
+
+int64_t core_step(struct core *core)
+{
+    turn(core, queue_take(&core->queue, 0));
+    return next_turn_ms(core);
+}
+
+void core_run(struct core *core)
+{
+    core_begin(core);
     while (!core->stopping)
         turn(core, queue_take(&core->queue, sleep_ms(core)));
     while (core->journal.committing || (!journal_idle(core) && !core->journal.failing))

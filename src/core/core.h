@@ -26,6 +26,7 @@
 #ifndef ALLOT_CORE_CORE_H
 #define ALLOT_CORE_CORE_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -67,8 +68,20 @@ struct engine_host core_engine_host(struct core *core);
 void core_run(struct core *core);
 void core_stop(struct core *core);
 
+/*
+ * The same by hand, for a simulation that owns the clock: core_begin() once instead of
+ * core_run(), then core_step() for one turn over everything that has come in. Returns the time
+ * on the timeline at which the next turn is due even if nothing comes in.
+ */
+void core_begin(struct core *core);
+int64_t core_step(struct core *core);
+
 /* Takes the command over until its done() is called. Never blocks. */
 void core_submit(struct core *core, struct core_command *command);
+
+/* Compares the scheduler's sums and core's own counters with a recount from scratch. 0, or
+ * -EUCLEAN with WHAT filled in. For tests; on core's thread. */
+int core_verify(struct core *core, char *what, size_t size);
 
 /* Now on the timeline; any thread. */
 int64_t core_now_ms(struct core *core);
