@@ -115,6 +115,13 @@ def test_headers_say_what_they_are_for():
 def test_prototypes_have_comments():
     breaks(4, "twice(int64_t x);' has no comment", "check-headers",
            {"src/base/a.h": GOOD_HEADER.replace("/* Twice X. */\n", "")})
+    breaks(4, "once(void);' has no comment", "check-headers",
+           {"src/base/a.h": GOOD_HEADER.replace("/* Twice X. */\n", "int once(void);\n/* X. */\n")})
+
+
+def test_headings_serve_their_paragraph():
+    passes("check-headers", {"src/base/a.h": GOOD_HEADER.replace(
+        "/* Twice X. */\n", "/* ---- Numbers ---- */\n\nint once(void);\n")})
 
 
 def purity(tree, source, below="int b(void) { return 1; }", archive="rcs"):
