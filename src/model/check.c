@@ -91,6 +91,11 @@ int model_check_label(const char *s, size_t len, struct err *err)
     return 0;
 }
 
+int model_check_label_value(const char *s, size_t len, struct err *err)
+{
+    return len > 0 ? model_check_label(s, len, err) : 0;
+}
+
 int model_check_gpu_type(const char *s, size_t len, struct err *err)
 {
     return text_check_name(s, len, "a GPU type", err);

@@ -13,7 +13,8 @@
 #include "model/workload.h"
 
 #define MODEL_GPU_TYPES_MAX 16
-#define MODEL_LABELS_MAX 16
+#define MODEL_LABELS_MAX 16       /* of a request */
+#define MODEL_NODE_LABELS_MAX 256 /* of a node: Kubernetes puts dozens on one */
 #define MODEL_MIG_MAX 16
 #define MODEL_PRIORITY_MAX 1000000
 #define MODEL_RETRIES_MAX 1000
@@ -26,7 +27,8 @@
 int model_check_env_name(const char *s, size_t len, struct err *err);
 int model_check_path(const char *s, size_t len, struct err *err); /* absolute, no '..' */
 int model_check_image(const char *s, size_t len, struct err *err);
-int model_check_label(const char *s, size_t len, struct err *err); /* key, value or level */
+int model_check_label(const char *s, size_t len, struct err *err);       /* key or level */
+int model_check_label_value(const char *s, size_t len, struct err *err); /* may be empty */
 int model_check_gpu_type(const char *s, size_t len, struct err *err);
 
 /* Compute slices of a MIG profile: "3g.40gb" is 3; -EINVAL if it is none. */

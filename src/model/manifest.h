@@ -17,6 +17,8 @@
 #ifndef ALLOT_MODEL_MANIFEST_H
 #define ALLOT_MODEL_MANIFEST_H
 
+#include <stddef.h>
+
 #include "base/arena.h"
 #include "base/err.h"
 
@@ -31,6 +33,12 @@ struct model_manifest {
     const char *body;    /* JSON for PUT /v1/teams/NAME or POST /v1/workloads */
     const char *ignored; /* comma-separated keys that have no meaning here, or NULL */
 };
+
+/* A document of kind List (or ResourceQuotaList, TeamList, WorkloadList) holds several in
+ * "items"; any other is one. Lists do not nest. Items are borrowed from DOC; NULL for something
+ * that is no object. */
+size_t model_manifest_count(struct json_object *doc);
+struct json_object *model_manifest_item(struct json_object *doc, size_t index);
 
 /* All in ARENA. -EINVAL with ERR for an unknown kind, a missing field, a bad quantity. */
 int model_manifest_decode(struct json_object *doc, struct arena *arena,

@@ -189,7 +189,15 @@ static int read_pairs(struct json_object *v, int max, check_fn *check_key, check
 
 int model_read_labels(struct json_object *v, struct arena *a, void *out, struct err *err)
 {
-    return v ? read_pairs(v, MODEL_LABELS_MAX, model_check_label, model_check_label, a, out, err)
+    return v ? read_pairs(v, MODEL_LABELS_MAX, model_check_label, model_check_label_value, a, out,
+                          err)
+             : 0;
+}
+
+int model_read_node_labels(struct json_object *v, struct arena *a, void *out, struct err *err)
+{
+    return v ? read_pairs(v, MODEL_NODE_LABELS_MAX, model_check_label, model_check_label_value, a,
+                          out, err)
              : 0;
 }
 

@@ -67,6 +67,8 @@ int model_read_migs(struct json_object *v, struct arena *a, void *out, struct er
 int model_read_gpu_types(struct json_object *v, struct arena *a, void *out, struct err *err);
 /* struct model_pairs. */
 int model_read_labels(struct json_object *v, struct arena *a, void *out, struct err *err);
+/* Labels of a node: more of them. */
+int model_read_node_labels(struct json_object *v, struct arena *a, void *out, struct err *err);
 int model_read_env(struct json_object *v, struct arena *a, void *out, struct err *err);
 /* struct model_strings: a command line. */
 int model_read_command(struct json_object *v, struct arena *a, void *out, struct err *err);

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/node.h"
+
+#include <errno.h>
+#include <json-c/json.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/qty.h"
+#include "model/amount.h"
+#include "model/json.h"
+#include "model/request_read.h"
+
+DEFINE_CLEANUP(struct json_object *, json_object_put, json_object_putp)
+
+static const char *const state_names[] = {
+    [MODEL_NODE_UP] = "up",
+    [MODEL_NODE_DOWN] = "down",
+    [MODEL_NODE_UNKNOWN] = "unknown",
+};
+
+const char *model_node_state_name(enum model_node_state v)
+{
+    return (unsigned)v < ARRAY_LEN(state_names) ? state_names[v] : "invalid";
+}
+
+/* ---- writing ---------------------------------------------------------------------------- */
+
+static void encode_device(const struct model_device *d, struct json_writer *w)
+{
+    json_begin_object(w);
+    json_key_string(w, "uuid", d->uuid);
+    json_key_string(w, "type", d->type);
+    model_amount_encode(w, "memory", MODEL_MEMORY_BYTES, d->memory_bytes);
+    if (d->mig_profile) {
+        json_key_string(w, "mig_profile", d->mig_profile);
+        json_key_i64(w, "mig_milli", d->mig_milli);
+    }
+    json_key_bool(w, "simulated", d->simulated);
+    if (d->path)
+        json_key_string(w, "path", d->path);
+    json_end_object(w);
+}
+
+void model_node_encode(const struct model_node *n, struct json_writer *w)
+{
+    json_begin_object(w);
+    json_key_i64(w, "id", (int64_t)n->id);
+    json_key_string(w, "name", n->name);
+    json_key_string(w, "cluster", n->cluster);
+    json_key_string(w, "state", model_node_state_name(n->state));
+    json_key_bool(w, "drained", n->drained);
+    json_key_string(w, "gpu_type", n->gpu_type);
+    json_key_string(w, "sharing", n->sharing);
+    json_key_string(w, "limits", n->limits);
+    json_key_string(w, "isolation", n->isolation);
+    model_amount_encode(w, "cpu", MODEL_CPU_MILLI, n->cpu_milli);
+    model_amount_encode(w, "memory", MODEL_MEMORY_BYTES, n->memory_bytes);
+    json_key(w, "devices");
+    json_begin_array(w);
+    for (int32_t i = 0; i < n->device_count; i++)
+        encode_device(&n->devices[i], w);
+    json_end_array(w);
+    json_key(w, "labels");
+    json_begin_object(w);
+    for (int32_t i = 0; i < n->label_count; i++)
+        json_key_string(w, n->labels[i].key, n->labels[i].value);
+    json_end_object(w);
+    json_end_object(w);
+}
+
+/* ---- reading ---------------------------------------------------------------------------- */
+
+struct node_row {
+    struct model_node node;
+    int64_t id;
+    struct model_pairs labels;
+};
+
+static int read_id(struct json_object *v, struct arena *a, void *out, struct err *err)
+{
+    return v ? model_json_read_range(v, 0, INT64_MAX, out, err) : 0;
+}
+
+static int read_state(struct json_object *v, struct arena *a, void *out, struct err *err)
+{
+    const char *text = NULL;
+    int r;
+
+    r = model_json_read_string(v, a, &text, err);
+    if (r < 0 || text == NULL)
+        return r;
+    for (size_t i = 0; i < ARRAY_LEN(state_names); i++) {
+        if (strcmp(text, state_names[i]) == 0) {
+            *(enum model_node_state *)out = (enum model_node_state)i;
+            return 0;
+        }
+    }
+    return err_set(err, -EINVAL, ERR_INVALID, NULL, "use up, down or unknown",
+                   "'%.40s' is not known", text);
+}
+
+/* null is what the encoder writes for a capacity that never binds. */
+static int read_cpu(struct json_object *v, struct arena *a, void *out, struct err *err)
+{
+    *(int64_t *)out = MODEL_UNLIMITED;
+    return model_json_read_milli(v, a, out, err);
+}
+
+static int read_memory(struct json_object *v, struct arena *a, void *out, struct err *err)
+{
+    *(int64_t *)out = MODEL_UNLIMITED;
+    return model_json_read_bytes(v, a, out, err);
+}
+
+static int read_mig_milli(struct json_object *v, struct arena *a, void *out, struct err *err)
+{
+    int64_t milli = 0;
+    int r;
+
+    r = v ? model_json_read_range(v, 0, 1000, &milli, err) : 0;
+    if (r == 0)
+        *(int32_t *)out = (int32_t)milli;
+    return r;
+}
+
+/* OUT is the whole node. */
+static int read_devices(struct json_object *v, struct arena *a, void *out, struct err *err)
+{
+    static const struct model_json_field fields[] = {
+        {"uuid", model_json_read_string, offsetof(struct model_device, uuid)},
+        {"type", model_json_read_string, offsetof(struct model_device, type)},
+        {"memory", read_memory, offsetof(struct model_device, memory_bytes), true},
+        {"mig_profile", model_json_read_string, offsetof(struct model_device, mig_profile)},
+        {"mig_milli", read_mig_milli, offsetof(struct model_device, mig_milli)},
+        {"simulated", model_json_read_bool, offsetof(struct model_device, simulated)},
+        {"path", model_json_read_string, offsetof(struct model_device, path)},
+    };
+    struct model_node *n = out;
+    struct model_device *devices;
+    size_t count;
+
+    if (!json_object_is_type(v, json_type_array) || json_object_array_length(v) > MODEL_DEVICES_MAX)
+        return err_set(err, -EINVAL, ERR_INVALID, NULL, NULL,
+                       "must be an array of at most %d devices", MODEL_DEVICES_MAX);
+    count = json_object_array_length(v);
+    devices = arena_new_array(a, struct model_device, count + 1);
+    for (size_t i = 0; i < count; i++) {
+        int r;
+
+        r = model_json_read(json_object_array_get_idx(v, i), fields, ARRAY_LEN(fields), a,
+                            &devices[i], err);
+        if (r < 0) {
+            model_json_in(err, "[%zu]", i);
+            return r;
+        }
+    }
+    n->devices = devices;
+    n->device_count = (int32_t)count;
+    return 0;
+}
+
+int model_node_decode(const char *text, size_t len, struct arena *arena, struct model_node *n,
+                      struct err *err)
+{
+#define FIELD(member) offsetof(struct node_row, member)
+    static const struct model_json_field fields[] = {
+        {"id", read_id, FIELD(id)},
+        {"name", model_json_read_name, FIELD(node.name), true},
+        {"cluster", model_json_read_string, FIELD(node.cluster)},
+        {"state", read_state, FIELD(node.state)},
+        {"drained", model_json_read_bool, FIELD(node.drained)},
+        {"gpu_type", model_json_read_string, FIELD(node.gpu_type)},
+        {"sharing", model_json_read_string, FIELD(node.sharing)},
+        {"limits", model_json_read_string, FIELD(node.limits)},
+        {"isolation", model_json_read_string, FIELD(node.isolation)},
+        {"cpu", read_cpu, FIELD(node.cpu_milli)},
+        {"memory", read_memory, FIELD(node.memory_bytes)},
+        {"devices", read_devices, FIELD(node), true},
+        {"labels", model_read_node_labels, FIELD(labels)},
+    };
+#undef FIELD
+    _cleanup_(json_object_putp) struct json_object *json = NULL;
+    struct node_row row = {.node = *n, .id = (int64_t)n->id};
+    int r;
+
+    row.labels = (struct model_pairs){n->labels, n->label_count};
+    r = model_json_parse(text, len, &json, err);
+    if (r == 0)
+        r = model_json_read(json, fields, ARRAY_LEN(fields), arena, &row, err);
+    if (r < 0)
+        return r;
+    row.node.id = (uint64_t)row.id;
+    row.node.labels = row.labels.items;
+    row.node.label_count = row.labels.count;
+    *n = row.node;
+    return 0;
+}
