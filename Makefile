@@ -48,7 +48,7 @@ asan tsan: setup
 	@tools/build $@
 
 check: all
-	@meson test -C build --no-rebuild --suite check --print-errorlogs
+	@tests/run --only build:check
 
 fuzz:
 	@tools/setup fuzz

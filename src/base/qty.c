@@ -25,27 +25,28 @@ struct unit {
     int64_t factor;
 };
 
-#define KIBI 1024LL
-#define KILO 1000LL
 #define MS_IN_S 1000
 
 /* In the order in which formatting prefers them where two texts are equally short. */
 static const struct unit byte_units[] = {
-    {"PiB", KIBI * KIBI * KIBI * KIBI * KIBI},
-    {"TiB", KIBI * KIBI * KIBI * KIBI},
-    {"GiB", KIBI * KIBI * KIBI},
-    {"MiB", KIBI * KIBI},
-    {"KiB", KIBI},
-    {"PB", KILO * KILO * KILO * KILO * KILO},
-    {"TB", KILO * KILO * KILO * KILO},
-    {"GB", KILO * KILO * KILO},
-    {"MB", KILO * KILO},
-    {"kB", KILO},
+    {"PiB", 1LL << 50},
+    {"TiB", 1LL << 40},
+    {"GiB", 1LL << 30},
+    {"MiB", 1LL << 20},
+    {"KiB", 1LL << 10},
+    {"PB", 1000000000000000LL},
+    {"TB", 1000000000000LL},
+    {"GB", 1000000000LL},
+    {"MB", 1000000LL},
+    {"kB", 1000LL},
     {"B", 1},
 };
 
 static const struct unit duration_units[] = {
-    {"d", 24 * 60 * 60 * 1000LL}, {"h", 60 * 60 * 1000LL}, {"m", 60 * 1000LL}, {"s", 1000LL},
+    {"d", 24 * 60 * 60 * 1000LL},
+    {"h", 60 * 60 * 1000LL},
+    {"m", 60 * 1000LL},
+    {"s", 1000LL},
     {"ms", 1LL},
 };
 
@@ -157,8 +158,7 @@ static bool is_byte_suffix(const char *rest, const char *suffix)
 {
     size_t len = strlen(suffix) - 1;
 
-    return strncmp(rest, suffix, len) == 0 &&
-           (rest[len] == '\0' || strcmp(rest + len, "B") == 0);
+    return strncmp(rest, suffix, len) == 0 && (rest[len] == '\0' || strcmp(rest + len, "B") == 0);
 }
 
 int qty_parse_bytes(const char *text, int64_t *ret_bytes, struct err *err)
@@ -263,8 +263,8 @@ const char *qty_format_bytes(int64_t bytes, char *text)
     uint64_t b = magnitude(bytes);
     size_t best;
 
-    best = (size_t)snprintf(text, QTY_TEXT_MAX, "%s%llu", bytes < 0 ? "-" : "",
-                            (unsigned long long)b);
+    best =
+        (size_t)snprintf(text, QTY_TEXT_MAX, "%s%llu", bytes < 0 ? "-" : "", (unsigned long long)b);
     for (size_t i = 0; i < ARRAY_LEN(byte_units) && b > 0; i++) {
         uint64_t factor = (uint64_t)byte_units[i].factor;
         wide thousandths = (wide)(b % factor) * 1000;

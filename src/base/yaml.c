@@ -29,7 +29,9 @@ struct conversion {
     struct err *err;
 };
 
-__attribute__((format(printf, 6, 7)))
+static int refuse(struct conversion *c, const yaml_mark_t *mark, int errnum, const char *code,
+                  const char *remedy, const char *fmt, ...) __attribute__((format(printf, 6, 7)));
+
 static int refuse(struct conversion *c, const yaml_mark_t *mark, int errnum, const char *code,
                   const char *remedy, const char *fmt, ...)
 {

@@ -15,12 +15,12 @@
 /* The target. DATA is not terminated. Returns 0. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-#define FUZZ_REQUIRE(property)                                                                  \
-    do {                                                                                        \
-        if (!(property)) {                                                                      \
-            fprintf(stderr, "%s:%d: broken: %s\n", __FILE__, __LINE__, #property);              \
-            abort();                                                                            \
-        }                                                                                       \
+#define FUZZ_REQUIRE(property)                                                     \
+    do {                                                                           \
+        if (!(property)) {                                                         \
+            fprintf(stderr, "%s:%d: broken: %s\n", __FILE__, __LINE__, #property); \
+            abort();                                                               \
+        }                                                                          \
     } while (0)
 
 #endif

@@ -27,8 +27,7 @@ static void boot_clock_never_goes_back(void **state)
 
 static void wall_clock_is_unix_time(void **state)
 {
-    assert_in_range(clock_wall_ms() / MS_PER_S, (uint64_t)time(NULL) - 2,
-                    (uint64_t)time(NULL) + 2);
+    assert_in_range(clock_wall_ms() / MS_PER_S, (uint64_t)time(NULL) - 2, (uint64_t)time(NULL) + 2);
 }
 
 static void known_times_format(void **state)

@@ -113,10 +113,8 @@ static void done_releases_the_nodes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(empty_heap_yields_null),
-        cmocka_unit_test(pops_in_order),
-        cmocka_unit_test(removes_from_the_middle),
-        cmocka_unit_test(update_moves_both_ways),
+        cmocka_unit_test(empty_heap_yields_null),  cmocka_unit_test(pops_in_order),
+        cmocka_unit_test(removes_from_the_middle), cmocka_unit_test(update_moves_both_ways),
         cmocka_unit_test(done_releases_the_nodes),
     };
 

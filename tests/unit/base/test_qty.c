@@ -21,8 +21,7 @@ static void check_value(parse_fn *parse, const char *text, int64_t want)
     int64_t got = -77;
 
     if (parse(text, &got, &e) != 0 || got != want)
-        fail_msg("'%s' gave %lld (%s), wanted %lld", text, (long long)got, e.text,
-                 (long long)want);
+        fail_msg("'%s' gave %lld (%s), wanted %lld", text, (long long)got, e.text, (long long)want);
 }
 
 static void check_refusal(parse_fn *parse, const char *text, int errnum)
@@ -65,8 +64,8 @@ static void milli_refuses_what_does_not_fit(void **state)
 static void milli_refuses_other_syntax(void **state)
 {
     static const char *const bad[] = {
-        "", " 1", "1 ", "1e30", "+1", "-", "--1", ".5", "2.", "1.2.3", "0x10", "nan", "1mm",
-        "1,5", "m", "1M", "\xd9\xa1",
+        "",      " 1",   "1 ",  "1e30", "+1",  "-", "--1", ".5",       "2.",
+        "1.2.3", "0x10", "nan", "1mm",  "1,5", "m", "1M",  "\xd9\xa1",
     };
 
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)

@@ -13,8 +13,7 @@
 
 #define REFUSED(bytes) \
     assert_int_equal(text_check_name(bytes, sizeof(bytes) - 1, "name", NULL), -EINVAL)
-#define ACCEPTED(bytes) \
-    assert_int_equal(text_check_name(bytes, sizeof(bytes) - 1, "name", NULL), 0)
+#define ACCEPTED(bytes) assert_int_equal(text_check_name(bytes, sizeof(bytes) - 1, "name", NULL), 0)
 
 static void well_formed_utf8_passes(void **state)
 {
@@ -27,8 +26,18 @@ static void well_formed_utf8_passes(void **state)
 static void malformed_utf8_fails(void **state)
 {
     static const char *const bad[] = {
-        "\x80", "\xc0\x80", "\xc1\xbf", "\xc2", "\xc2\x41", "\xe0\x9f\xbf", "\xed\xa0\x80",
-        "\xe2\x82", "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xff",
+        "\x80",
+        "\xc0\x80",
+        "\xc1\xbf",
+        "\xc2",
+        "\xc2\x41",
+        "\xe0\x9f\xbf",
+        "\xed\xa0\x80",
+        "\xe2\x82",
+        "\xf0\x8f\xbf\xbf",
+        "\xf4\x90\x80\x80",
+        "\xf5\x80\x80\x80",
+        "\xff",
     };
 
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
@@ -58,10 +67,12 @@ static void names_that_break_displays_fail(void **state)
 {
     REFUSED("a\nb");
     REFUSED("\x7f");
-    REFUSED("a\xc2\x85");         /* next line, C1 */
-    REFUSED("a\xe2\x80\xae" "b"); /* right-to-left override */
-    REFUSED("a\xe2\x80\xa8");     /* line separator */
-    REFUSED("\xef\xbb\xbf" "a");  /* byte order mark */
+    REFUSED("a\xc2\x85"); /* next line, C1 */
+    REFUSED("a\xe2\x80\xae"
+            "b");             /* right-to-left override */
+    REFUSED("a\xe2\x80\xa8"); /* line separator */
+    REFUSED("\xef\xbb\xbf"
+            "a"); /* byte order mark */
     REFUSED(" a");
     REFUSED("a ");
     REFUSED("a\xc2\xa0");
