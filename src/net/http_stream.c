@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Streams: replies whose bytes are produced as the client takes them.
+ *
+ * State: RUNNING while read() may be running, PARKED while the connection is suspended, WOKEN
+ * when somebody wants read() to be called. A wake between read() saying "nothing" and the
+ * suspension finds RUNNING, leaves WOKEN, and the worker undoes its suspension: none is lost.
+ */
+#include "net/http_internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+
+#include "base/clock.h"
+
+#define BLOCK_SIZE 16384
+
+enum stream_state { STREAM_RUNNING, STREAM_PARKED, STREAM_WOKEN };
+
+struct http_stream {
+    struct watch watch;
+    struct http_server *server;
+    struct MHD_Connection *mhd;
+    int fd;
+    _Atomic enum stream_state state;
+    _Atomic bool gone; /* the client hung up */
+    int64_t tick_ms;
+    struct http_stream_source source;
+};
+
+void http_stream_wake(struct http_stream *st)
+{
+    if (atomic_exchange(&st->state, STREAM_WOKEN) == STREAM_PARKED)
+        MHD_resume_connection(st->mhd);
+}
+
+static void stream_poll(struct http_server *s, struct watch *w, unsigned tag, uint32_t events,
+                        int64_t now_ms)
+{
+    struct http_stream *st = (struct http_stream *)w;
+
+    if (events)
+        atomic_store(&st->gone, true);
+    atomic_store(&w->due_ms, now_ms + st->tick_ms);
+    http_stream_wake(st);
+}
+
+static void stream_stop(struct http_server *s, struct watch *w)
+{
+    http_stream_wake((struct http_stream *)w);
+}
+
+static void park(struct http_stream *st)
+{
+    enum stream_state expected = STREAM_RUNNING;
+
+    atomic_store(&st->watch.due_ms, clock_boot_ms() + st->tick_ms);
+    MHD_suspend_connection(st->mhd);
+    if (!atomic_compare_exchange_strong(&st->state, &expected, STREAM_PARKED)) {
+        MHD_resume_connection(st->mhd);
+        return;
+    }
+    /* http_server_stop() sets the flag, then wakes: one of the two sees the other. */
+    if (atomic_load(&st->server->stopping))
+        http_stream_wake(st);
+}
+
+static ssize_t stream_read(void *cls, uint64_t pos, char *data, size_t size)
+{
+    struct http_stream *st = cls;
+    ssize_t n;
+
+    atomic_store(&st->state, STREAM_RUNNING);
+    if (atomic_load(&st->gone))
+        return MHD_CONTENT_READER_END_WITH_ERROR;
+    if (atomic_load(&st->server->stopping))
+        return MHD_CONTENT_READER_END_OF_STREAM;
+    n = st->source.read(st->source.user, data, size);
+    if (n == HTTP_STREAM_WAIT)
+        park(st);
+    else if (n == HTTP_STREAM_END)
+        return MHD_CONTENT_READER_END_OF_STREAM;
+    else if (n < 0)
+        return MHD_CONTENT_READER_END_WITH_ERROR;
+    return n;
+}
+
+static void stream_free(void *cls)
+{
+    struct http_stream *st = cls;
+    struct http_server *s = st->server;
+
+    pthread_mutex_lock(&s->lock);
+    http_pump_ctl(s, &st->watch, EPOLL_CTL_DEL, st->fd, 0, 0);
+    http_pump_remove(s, &st->watch);
+    pthread_mutex_unlock(&s->lock);
+    if (st->source.free)
+        st->source.free(st->source.user);
+    free(st);
+}
+
+void http_reply_stream(struct http_request *r, const char *content_type,
+                       const struct http_stream_source *source, int64_t tick_ms,
+                       struct http_stream **ret_stream)
+{
+    struct exchange *x = exchange_of(r);
+    struct http_server *s = x->server;
+    struct http_stream *st = calloc(1, sizeof(*st));
+    struct MHD_Response *response;
+
+    if (st == NULL)
+        abort();
+    st->watch.poll = stream_poll;
+    st->watch.stop = stream_stop;
+    st->server = s;
+    st->mhd = x->connection->mhd;
+    st->fd = x->connection->fd;
+    st->tick_ms = tick_ms;
+    st->source = *source;
+    atomic_store(&st->watch.due_ms, clock_boot_ms() + tick_ms);
+    response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_SIZE, stream_read, st,
+                                                 stream_free);
+    if (response == NULL)
+        abort();
+    pthread_mutex_lock(&s->lock);
+    http_pump_add(s, &st->watch);
+    http_pump_ctl(s, &st->watch, EPOLL_CTL_ADD, st->fd, 0, EPOLLRDHUP | EPOLLONESHOT);
+    pthread_mutex_unlock(&s->lock);
+    http_pump_kick(s); /* it may sleep longer than a tick */
+    x->is_stream = true;
+    http_reply_set(x, 200, content_type, response);
+    if (ret_stream)
+        *ret_stream = st;
+}
