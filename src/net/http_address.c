@@ -77,8 +77,7 @@ const char *http_address_format(const struct http_address *a, char *text)
     char host[INET6_ADDRSTRLEN] = "?";
 
     if (a->sa.ss_family == AF_INET6) {
-        inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)&a->sa)->sin6_addr, host,
-                  sizeof(host));
+        inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)&a->sa)->sin6_addr, host, sizeof(host));
         snprintf(text, HTTP_ADDRESS_TEXT_MAX, "[%s]:%u", host, http_address_port(a));
     } else {
         inet_ntop(AF_INET, &((const struct sockaddr_in *)&a->sa)->sin_addr, host, sizeof(host));

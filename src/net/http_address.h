@@ -31,6 +31,7 @@ int http_address_parse(const char *text, struct http_address *ret_address, struc
 /* "127.0.0.1:8080"; TEXT holds HTTP_ADDRESS_TEXT_MAX bytes and is returned. */
 const char *http_address_format(const struct http_address *a, char *text);
 
+/* In host byte order. */
 uint16_t http_address_port(const struct http_address *a);
 
 /*

@@ -191,8 +191,8 @@ void http_client_common(struct http_client *c, CURL *curl)
     curl_easy_setopt(curl, CURLOPT_NOPROXY, "*");
 }
 
-static void set_transfer(struct transfer *t, const char *method, const char *path,
-                         const void *body, size_t len, const struct curl_slist *headers)
+static void set_transfer(struct transfer *t, const char *method, const char *path, const void *body,
+                         size_t len, const struct curl_slist *headers)
 {
     CURL *curl = t->client->curl;
     _cleanup_strbuf_ struct strbuf url = STRBUF_INIT;
@@ -237,9 +237,8 @@ static int reply_too_large(struct http_client *c, struct err *err)
                    "answer of '%.200s' has more than %zu bytes", c->shown, BODY_MAX);
 }
 
-int http_client_call(struct http_client *c, const char *method, const char *path,
-                     const void *body, size_t len, struct http_reply *ret_reply,
-                     struct err *err)
+int http_client_call(struct http_client *c, const char *method, const char *path, const void *body,
+                     size_t len, struct http_reply *ret_reply, struct err *err)
 {
     struct curl_slist *headers = http_client_take_headers(c, "application/json", body != NULL);
     struct transfer t = {.client = c, .reply = ret_reply};

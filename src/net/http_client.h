@@ -28,9 +28,9 @@ struct http_reply {
     char etag[64];
 };
 
-#define HTTP_REPLY_INIT                                                                         \
-    {                                                                                           \
-        0                                                                                       \
+#define HTTP_REPLY_INIT \
+    {                   \
+        0               \
     }
 
 /* TOKEN may be NULL. -EINVAL for a bad URL. */
@@ -45,9 +45,8 @@ void http_client_header(struct http_client *c, const char *name, const char *val
  * One call. 0 when an answer came, whatever its status; -ECONNREFUSED, -ETIMEDOUT, -EIO, ...
  * with an ERR that names the server and says what to do when none came.
  */
-int http_client_call(struct http_client *c, const char *method, const char *path,
-                     const void *body, size_t len, struct http_reply *ret_reply,
-                     struct err *err);
+int http_client_call(struct http_client *c, const char *method, const char *path, const void *body,
+                     size_t len, struct http_reply *ret_reply, struct err *err);
 
 /*
  * GET whose body is handed over as it arrives. FN returns 0 to go on, nonzero to end the stream
@@ -67,6 +66,7 @@ int http_client_stream(struct http_client *c, const char *path, const char *last
 int http_client_upgrade(struct http_client *c, const char *path, const void *body, size_t len,
                         int *ret_fd, struct http_reply *ret_reply, struct err *err);
 
+/* Releases the body; R can be used again. */
 void http_reply_done(struct http_reply *r);
 
 /* Percent-encodes one path segment or query value into OUT. */

@@ -20,9 +20,8 @@
 
 static int broke(struct http_client *c, int errnum, struct err *err)
 {
-    return err_set(err, errnum, ERR_UNAVAILABLE, NULL,
-                   "look at the server's log, then ask again", "no answer from '%.200s': %s",
-                   c->shown, strerror(-errnum));
+    return err_set(err, errnum, ERR_UNAVAILABLE, NULL, "look at the server's log, then ask again",
+                   "no answer from '%.200s': %s", c->shown, strerror(-errnum));
 }
 
 DEFINE_CLEANUP(CURL *, curl_easy_cleanup, curl_cleanupp)

@@ -99,7 +99,7 @@ struct http_server {
     struct http_address address;
     char address_text[HTTP_ADDRESS_TEXT_MAX];
     _Atomic bool stopping;
-    _Atomic int active; /* requests under way */
+    _Atomic int active;         /* requests under way */
     _Atomic int64_t body_bytes; /* buffered now */
 
     pthread_mutex_t lock;

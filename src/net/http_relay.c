@@ -68,8 +68,7 @@ static void flow_write(struct relay *y, int from)
     struct flow *f = &y->flow[from];
 
     while (f->begin < f->end && !y->deaf[1 - from]) {
-        ssize_t n = send(y->side[1 - from], f->data + f->begin, f->end - f->begin,
-                         MSG_NOSIGNAL);
+        ssize_t n = send(y->side[1 - from], f->data + f->begin, f->end - f->begin, MSG_NOSIGNAL);
 
         if (n >= 0)
             f->begin += (size_t)n;

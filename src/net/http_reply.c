@@ -54,15 +54,13 @@ void http_reply_set(struct exchange *x, unsigned status, const char *content_typ
     x->status = status;
 }
 
-void http_reply(struct http_request *r, int status, const char *content_type,
-                struct strbuf *body)
+void http_reply(struct http_request *r, int status, const char *content_type, struct strbuf *body)
 {
     size_t len = body ? body->len : 0;
     struct MHD_Response *response;
 
     if (len > 0)
-        response = MHD_create_response_from_buffer(len, strbuf_steal(body),
-                                                   MHD_RESPMEM_MUST_FREE);
+        response = MHD_create_response_from_buffer(len, strbuf_steal(body), MHD_RESPMEM_MUST_FREE);
     else
         response = MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
     if (response == NULL)

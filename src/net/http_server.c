@@ -145,7 +145,7 @@ void http_resume(struct http_request *r, void (*fn)(struct http_request *r))
 static void (*exchange_take_back(struct exchange *x))(struct http_request *r)
 {
     struct http_server *s = x->server;
-    void (*fn)(struct http_request *r) = NULL;
+    void (*fn)(struct http_request * r) = NULL;
 
     pthread_mutex_lock(&s->lock);
     if (x->state == EXCHANGE_WOKEN) {
@@ -181,7 +181,7 @@ static enum MHD_Result exchange_send(struct exchange *x)
 static enum MHD_Result exchange_turn(struct exchange *x)
 {
     struct http_handler *h = &x->server->handler;
-    void (*fn)(struct http_request *r);
+    void (*fn)(struct http_request * r);
 
     if (x->reply == NULL && !x->entered) {
         connection_deadline(x->connection, NO_DEADLINE);
@@ -247,8 +247,8 @@ static enum MHD_Result exchange_head(struct exchange *x)
     x->body_mode = x->reply || x->body_max == 0 ? BODY_DISCARD : BODY_TAKE;
     /* Answer before the body where it is not worth reading, or waits for our word. The library
      * closes the connection afterwards. */
-    if (x->reply && (length > (int64_t)DRAIN_MAX ||
-                     (length > 0 && http_request_header(&x->request, "Expect"))))
+    if (x->reply &&
+        (length > (int64_t)DRAIN_MAX || (length > 0 && http_request_header(&x->request, "Expect"))))
         return exchange_send(x);
     return MHD_YES;
 }
@@ -314,8 +314,8 @@ static void *on_target(void *cls, const char *uri, struct MHD_Connection *mhd)
     connection_deadline(c, c->server->config.head_ms);
     r = http_target_parse(&x->request, uri, &err);
     if (r < 0)
-        http_reply_problem(&x->request,
-                           r == -E2BIG ? MHD_HTTP_URI_TOO_LONG : MHD_HTTP_BAD_REQUEST, &err);
+        http_reply_problem(&x->request, r == -E2BIG ? MHD_HTTP_URI_TOO_LONG : MHD_HTTP_BAD_REQUEST,
+                           &err);
     return x;
 }
 

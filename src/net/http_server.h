@@ -84,8 +84,8 @@ struct http_request {
     const char *body; /* NUL-terminated; "" when there is none */
     size_t body_len;
     struct arena arena;
-    void *user;                                 /* the handler's */
-    void (*user_free)(struct http_request *r);  /* called before the request goes, if set */
+    void *user;                                /* the handler's */
+    void (*user_free)(struct http_request *r); /* called before the request goes, if set */
 };
 
 struct http_handler {
@@ -97,14 +97,14 @@ struct http_handler {
 
 /* Zero means the default. */
 struct http_server_config {
-    const char *listen;        /* see http_address.h; required */
-    unsigned threads;          /* 2 */
-    unsigned connections;      /* 2048 */
-    unsigned idle_s;           /* 60: without a byte, or between requests */
-    int64_t head_ms;           /* 15000: request line to end of head */
-    int64_t body_ms;           /* 300000 */
-    int64_t reply_ms;          /* 300000: for a reply that is not a stream */
-    int64_t body_total;        /* 268435456: bytes of body buffered for all connections */
+    const char *listen;   /* see http_address.h; required */
+    unsigned threads;     /* 2 */
+    unsigned connections; /* 2048 */
+    unsigned idle_s;      /* 60: without a byte, or between requests */
+    int64_t head_ms;      /* 15000: request line to end of head */
+    int64_t body_ms;      /* 300000 */
+    int64_t reply_ms;     /* 300000: for a reply that is not a stream */
+    int64_t body_total;   /* 268435456: bytes of body buffered for all connections */
 };
 
 /* Listens and serves until http_server_stop(). Negative errno with ERR naming the address. */
@@ -142,8 +142,7 @@ void http_resume(struct http_request *r, void (*fn)(struct http_request *r));
 void http_reply_header(struct http_request *r, const char *name, const char *value);
 
 /* Takes the memory of BODY, which is empty afterwards. BODY NULL = no body. */
-void http_reply(struct http_request *r, int status, const char *content_type,
-                struct strbuf *body);
+void http_reply(struct http_request *r, int status, const char *content_type, struct strbuf *body);
 
 /* application/problem+json (RFC 9457) from ERR: its text, code, field and remedy. */
 void http_reply_problem(struct http_request *r, int status, const struct err *err);

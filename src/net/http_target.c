@@ -19,8 +19,8 @@ static int hex_digit(char c)
 
 static int bad(struct err *err, const char *what)
 {
-    return err_set(err, -EINVAL, ERR_INVALID, NULL,
-                   "percent-encode names as UTF-8 (RFC 3986)", "request target has %s", what);
+    return err_set(err, -EINVAL, ERR_INVALID, NULL, "percent-encode names as UTF-8 (RFC 3986)",
+                   "request target has %s", what);
 }
 
 /* Percent-decodes N bytes into the arena; '+' is a blank in queries only. */
@@ -76,8 +76,8 @@ static int parse_path(struct http_request *r, const char *path, size_t n, struct
             return bad(err, "an empty path segment");
         if (r->segment_count == HTTP_SEGMENTS_MAX)
             return bad(err, "too many path segments");
-        res = decode(&r->arena, path, (size_t)(slash - path), false,
-                     &segments[r->segment_count], err);
+        res = decode(&r->arena, path, (size_t)(slash - path), false, &segments[r->segment_count],
+                     err);
         if (res < 0)
             return res;
         r->segment_count++;

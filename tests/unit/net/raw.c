@@ -129,7 +129,7 @@ int raw_reply(int fd, struct strbuf *head, struct strbuf *body)
         read_bytes(fd, strtoul(length + 17, NULL, 10), body);
     else if (strcasestr(head->data, "chunked"))
         read_chunks(fd, body);
-    return atoi(head->data + 9);
+    return (int)strtol(head->data + 9, NULL, 10);
 }
 
 int raw_ask(uint16_t port, const char *text, struct strbuf *head, struct strbuf *body)

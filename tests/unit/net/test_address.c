@@ -36,10 +36,20 @@ static void localhost_is_the_loopback_address(void **state)
 
 static void refuses_everything_else_by_name(void **state)
 {
-    const char *texts[] = {"",           "8080",          ":8080",       "127.0.0.1",
-                           "127.0.0.1:", "127.0.0.1:x",   "1.2.3.4:-1",  "127.0.0.1:65536",
-                           "::1:80",     "[::1]",         "[::1:80",     "example.org:80",
-                           "256.0.0.1:80", "127.0.0.1:99999999999999999999"};
+    const char *texts[] = {"",
+                           "8080",
+                           ":8080",
+                           "127.0.0.1",
+                           "127.0.0.1:",
+                           "127.0.0.1:x",
+                           "1.2.3.4:-1",
+                           "127.0.0.1:65536",
+                           "::1:80",
+                           "[::1]",
+                           "[::1:80",
+                           "example.org:80",
+                           "256.0.0.1:80",
+                           "127.0.0.1:99999999999999999999"};
 
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
         struct http_address a;

@@ -150,8 +150,8 @@ static void no_server_is_an_error_that_names_it(void **state)
 
 static void bad_urls_are_refused(void **state)
 {
-    const char *urls[] = {"", "127.0.0.1:80", "ftp://x", "http://", "http://a b", "unix:x",
-                          "http://x?y"};
+    const char *urls[] = {"",           "127.0.0.1:80", "ftp://x",   "http://",
+                          "http://a b", "unix:x",       "http://x?y"};
     struct http_client *c;
 
     for (size_t i = 0; i < ARRAY_LEN(urls); i++)
@@ -173,8 +173,7 @@ static void a_stream_is_handed_over_to_its_end(void **state)
 {
     struct fixture *f = *state;
 
-    assert_int_equal(http_client_stream(f->client, "/short", NULL, collect, f, &f->reply, NULL),
-                     0);
+    assert_int_equal(http_client_stream(f->client, "/short", NULL, collect, f, &f->reply, NULL), 0);
     assert_int_equal(f->chunks, 2);
     assert_int_equal(f->reply.status, 200);
 }
@@ -183,8 +182,7 @@ static void a_quiet_stream_lets_the_caller_look_around_and_leave(void **state)
 {
     struct fixture *f = *state;
 
-    assert_int_equal(http_client_stream(f->client, "/quiet", "5", collect, f, &f->reply, NULL),
-                     77);
+    assert_int_equal(http_client_stream(f->client, "/quiet", "5", collect, f, &f->reply, NULL), 77);
     assert_int_equal(f->quiet, 2);
 }
 

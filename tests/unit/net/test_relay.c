@@ -82,8 +82,8 @@ static int tear_down(void **state)
 
 static void upgrade(struct fixture *f)
 {
-    assert_int_equal(
-        http_client_upgrade(f->client, "/x", "{\"a\":1}", 7, &f->raw, &f->reply, NULL), 0);
+    assert_int_equal(http_client_upgrade(f->client, "/x", "{\"a\":1}", 7, &f->raw, &f->reply, NULL),
+                     0);
     assert_int_equal(f->reply.status, 101);
     assert_string_equal(f->body, "{\"a\":1}");
 }
@@ -175,8 +175,8 @@ static void a_refused_upgrade_is_an_ordinary_reply(void **state)
 {
     struct fixture *f = *state;
 
-    assert_int_equal(
-        http_client_upgrade(f->client, "/refuse", "{}", 2, &f->raw, &f->reply, NULL), 0);
+    assert_int_equal(http_client_upgrade(f->client, "/refuse", "{}", 2, &f->raw, &f->reply, NULL),
+                     0);
     assert_int_equal(f->reply.status, 404);
     assert_non_null(strstr(f->reply.body.data, "not running"));
     assert_int_equal(f->raw, -1);

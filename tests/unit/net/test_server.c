@@ -150,14 +150,16 @@ static void decodes_path_and_query(void **state)
     struct fixture *f = *state;
 
     assert_int_equal(ask(f, "GET /target/a%20b/%C3%A9+?x=1+2&y=%26&flag HTTP/1.1\r\n"
-                            "Host: x\r\n\r\n"), 200);
+                            "Host: x\r\n\r\n"),
+                     200);
     assert_string_equal(strbuf_str(&f->body), "[a b][\xc3\xa9+]{x=1 2}{y=&}{flag=}");
 }
 
 static void refuses_hostile_targets(void **state)
 {
-    const char *targets[] = {"/a%00b", "/a%zz", "/a%2", "/%ff", "//a", "/a//b", "/?q=%00",
-                             "/1/2/3/4/5/6/7/8/9/10/11/12/13/14/15/16/17"};
+    const char *targets[] = {
+        "/a%00b", "/a%zz", "/a%2",    "/%ff",
+        "//a",    "/a//b", "/?q=%00", "/1/2/3/4/5/6/7/8/9/10/11/12/13/14/15/16/17"};
     struct fixture *f = *state;
 
     for (size_t i = 0; i < ARRAY_LEN(targets); i++) {
@@ -204,7 +206,10 @@ static void survives_a_flood_of_headers(void **state)
 
 static void survives_bytes_that_are_not_http(void **state)
 {
-    const char *junk[] = {"\x16\x03\x01\x02", "GET\r\n\r\n", "\r\n\r\n\r\n", "GET / HTTP/9.9\r\n\r\n",
+    const char *junk[] = {"\x16\x03\x01\x02",
+                          "GET\r\n\r\n",
+                          "\r\n\r\n\r\n",
+                          "GET / HTTP/9.9\r\n\r\n",
                           "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
                           "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"};
     struct fixture *f = *state;
@@ -237,7 +242,8 @@ static void takes_bodies_with_length_and_in_chunks(void **state)
                      200);
     assert_string_equal(strbuf_str(&f->body), "hello");
     assert_int_equal(ask(f, "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
-                            "3\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n"), 200);
+                            "3\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n"),
+                     200);
     assert_string_equal(strbuf_str(&f->body), "hello");
 }
 
