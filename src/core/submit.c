@@ -99,7 +99,7 @@ static int find_team(struct core *core, struct core_command *c, const struct mod
 static int stage(struct core *core, struct core_command *c, struct model_workload *w,
                  struct core_workload **ret)
 {
-    struct core_team *team;
+    struct core_team *team = NULL;
     struct core_shape *shape;
     struct sched_workload s;
     struct sched_refusal refusal = {0};
