@@ -112,6 +112,10 @@ static void test_a_team_keeps_its_spec(void **state)
     assert_string_equal(m.source, "Team");
     assert_string_equal(m.name, "nlp");
     assert_string_equal(m.body, "{\"parent\":\"ai\",\"limit\":{\"gpu\":0.250},\"name\":\"nlp\"}");
+    assert_null(m.ignored);
+    m = decoded(&a, "{'apiVersion': 'allot/v1', 'kind': 'Team', 'metadata': {'name': 'nlp',"
+                    "'namespace': 'x'}}");
+    assert_string_equal(m.ignored, "metadata.namespace");
     assert_string_equal(decoded(&a, TEAM("null")).body, "{\"name\":\"nlp\"}");
     arena_done(&a);
 }
