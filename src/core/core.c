@@ -415,6 +415,7 @@ void core_destroy(struct core *core)
     core_journal_done(core);
     core_queue_done(&core->queue);
     sched_destroy(core->sched);
+    heap_done(&core->limits); /* before its elements */
     FREE_ALL(core->workloads, struct core_workload, core_workload_free);
     FREE_ALL(core->shape_ids, struct core_shape, free_shape);
     FREE_ALL(core->teams, struct core_team, core_team_free);
@@ -424,7 +425,6 @@ void core_destroy(struct core *core)
     map_done(&core->node_names);
     map_done(&core->users);
     map_done(&core->interned);
-    heap_done(&core->limits);
     arena_done(&core->strings);
     arena_done(&core->turn);
     free(core);
