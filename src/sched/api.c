@@ -39,7 +39,7 @@ struct sched *sched_create(const struct sched_config *config)
         sched_config_default(&s->config);
     s->timers = (struct heap)HEAP_INIT(workload_timer_before);
     s->protected_until_ms = INT64_MAX;
-    s->freed_epoch = 1;
+    s->freed_epoch = s->outside_epoch = 1;
     s->placing = mem_new(1, sizeof(*s->placing));
     s->evicting = evicting_new();
     team_root_init(s);
@@ -94,21 +94,21 @@ void sched_destroy(struct sched *s)
     if (s == NULL)
         return;
     hold_claims_drop(s);
+    heap_done(&s->timers); /* heaps let go of their members first */
+    FREE_ALL(s->teams, struct team, team_free);
+    team_free(&s->root);
     FREE_ALL(s->workloads, struct workload, workload_free);
     FREE_ALL(s->groups, struct group, group_free);
     FREE_ALL(s->job_shapes, struct job_shape, job_free);
     FREE_ALL(s->shapes, struct shape, shape_free);
-    FREE_ALL(s->teams, struct team, team_free);
     FREE_ALL(s->nodes, struct node, node_free);
     FREE_ALL(s->strings, char, free);
-    team_free(&s->root);
     vec_done(&s->node_list);
     vec_done(&s->levels);
     vec_done(&s->domains);
     vec_done(&s->holding);
     vec_done(&s->decisions);
     vec_done(&s->claims);
-    heap_done(&s->timers);
     arena_done(&s->arena);
     placing_free(s->placing);
     evicting_free(s->evicting);

@@ -33,7 +33,7 @@ static bool above(const struct team *t, const struct amounts *bound, const struc
 }
 
 /* May the unit go, as things stand? */
-static bool unit_may_go(const struct evicting *e, struct unit *u)
+static bool unit_may_go(const struct sched *s, const struct evicting *e, struct unit *u)
 {
     u->by_guarantee = false;
     if (u->cause == SCHED_CAUSE_PREEMPT || u->leaf == e->w->group->team)
@@ -46,6 +46,9 @@ static bool unit_may_go(const struct evicting *e, struct unit *u)
     struct amounts charge = unit_charge(u);
     if (u->cause == SCHED_CAUSE_IDLE_ONLY)
         return above(theirs, &guarantee, &e->need, &charge);
+    /* Won since the last outside event: nothing has changed that could make it unjust. */
+    if (u->w->won_epoch == s->outside_epoch)
+        return false;
     if (above(theirs, &theirs->share, &e->need, &charge))
         return true;
     u->by_guarantee = above(theirs, &guarantee, &e->need, &charge) &&
@@ -86,28 +89,29 @@ static bool feasible(struct sched *s, struct evicting *e)
 
 /* ---- the next victim --------------------------------------------------------------------- */
 
-static struct unit *next_of_leaf(struct evicting *e, const struct team *t, uint8_t cause)
+static struct unit *next_of_leaf(const struct sched *s, struct evicting *e, const struct team *t, uint8_t cause)
 {
     for (uint32_t i = 0; i < t->unit_count; i++) {
         struct unit *u = &e->units.items[t->first_unit + i];
         if (u->out || u->skipped || u->cause != cause || (e->surplus_only && u->task < 0))
             continue;
-        if (unit_may_go(e, u))
+        if (unit_may_go(s, e, u))
             return u;
         u->skipped = true;
     }
     return NULL;
 }
 
-static struct unit *last_in(struct evicting *e, const struct team *t, uint8_t cause)
+static struct unit *last_in(const struct sched *s, struct evicting *e, const struct team *t,
+                            uint8_t cause)
 {
     if (team_is_leaf(t))
-        return next_of_leaf(e, t, cause);
+        return next_of_leaf(s, e, t, cause);
     struct unit *last = NULL;
     struct order_key last_key;
     for (size_t i = 0; i < t->children.len; i++) {
         const struct team *c = t->children.items[i];
-        struct unit *u = c->units_below == 0 ? NULL : last_in(e, c, cause);
+        struct unit *u = c->units_below == 0 ? NULL : last_in(s, e, c, cause);
         if (u == NULL)
             continue;
         struct amounts charge = unit_charge(u);
@@ -127,7 +131,7 @@ static struct unit *next_victim(struct sched *s, struct evicting *e)
     for (size_t i = 0; i < sizeof(causes); i++) {
         if (causes[i] == SCHED_CAUSE_RECLAIM && e->no_reclaim)
             continue;
-        struct unit *u = last_in(e, &s->root, causes[i]);
+        struct unit *u = last_in(s, e, &s->root, causes[i]);
         if (u != NULL)
             return u;
     }

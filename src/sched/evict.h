@@ -18,6 +18,10 @@
  * whole; an elastic workload gives up surplus tasks first, and its core never goes where surplus
  * tasks would do. A candidate that may not go is passed over and never ends the search.
  *
+ * No loops: who was started at others' cost is not reclaimed before something happens outside (a
+ * submit, an end, a change of quota or nodes). So without outside events each workload gains by
+ * reclaim once, preemption follows a strict order, and everything comes to rest.
+ *
  * Trials happen in VIEW_THEN and are undone; nothing is decided before a set is found.
  */
 #ifndef ALLOT_SCHED_EVICT_H

@@ -171,6 +171,7 @@ int sched_topology_set(struct sched *s, const char *const *levels, uint32_t coun
     for (size_t i = 0; i < s->node_list.len; i++)
         node_domains(s, s->node_list.items[i]);
     s->inventory_epoch++;
+    s->outside_epoch++;
     s->freed_epoch++;
     s->retry = true;
     return 0;
@@ -208,6 +209,7 @@ static void inventory_changed(struct sched *s, bool charges)
     s->capacity_stale = true;
     s->shares_stale = true;
     s->inventory_epoch++;
+    s->outside_epoch++;
     s->freed_epoch++;
     s->retry = true;
 }

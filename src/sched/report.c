@@ -141,6 +141,8 @@ int sched_task_stopped(struct sched *s, uint64_t workload, uint32_t task, enum s
     now_advance(s, now_ms);
     struct task *t = &w->tasks[task];
     uint64_t behalf = t->behalf;
+    if (phase != TASK_LEAVING || how != SCHED_STOP_REQUEUE)
+        s->outside_epoch++; /* else it is what an eviction asked for */
     if (how == SCHED_STOP_REFUSED && !w->removed)
         back_off(s, w, t->node);
     else
@@ -167,6 +169,7 @@ int sched_task_stopping(struct sched *s, uint64_t workload, uint32_t task, int64
     if (phase != TASK_RUNNING && phase != TASK_LEAVING)
         return phase == TASK_ENDING ? 0 : -EINVAL;
     now_advance(s, now_ms);
+    s->outside_epoch++;
     task_turn(s, w, task, TASK_ENDING);
     s->retry = true;
     workload_requeue(s, w);

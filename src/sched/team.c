@@ -184,6 +184,7 @@ int sched_team_set(struct sched *s, const struct sched_team *team)
     team_attach(parent, t, 1);
     depth_set(t);
     s->shares_stale = true;
+    s->outside_epoch++;
     s->retry = true;
     return 0;
 }
@@ -199,6 +200,7 @@ int sched_team_remove(struct sched *s, uint64_t id)
     map_del(&s->teams, id);
     team_free(t);
     s->shares_stale = true;
+    s->outside_epoch++;
     return 0;
 }
 

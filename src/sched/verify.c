@@ -95,9 +95,6 @@ static void check_workload(struct check *c, const struct workload *w)
         fail(c, "workload %llu: below its minimum, but not watched (or the reverse)", id);
     if ((w->place == PLACE_LINE) != (w->own != NULL))
         fail(c, "workload %llu: its place and its line disagree", id);
-    if (count[TASK_HELD] > 0 && count[TASK_PENDING] > 0 &&
-        count[TASK_HELD] + count[TASK_RUNNING] + count[TASK_DONE] < w->group->job->min_tasks)
-        fail(c, "workload %llu: a promise covers less than its minimum", id);
 }
 
 static void check_team(struct check *c, const struct team *t)

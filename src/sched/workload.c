@@ -207,6 +207,7 @@ int sched_workload_add(struct sched *s, const struct sched_workload *w,
     new->timer_ms = INT64_MAX;
     map_put(&s->workloads, new->id, new);
     g->team->workloads++;
+    s->outside_epoch++;
     task_count_fresh(s, new, 1);
     workload_requeue(s, new);
     return 0;
@@ -232,6 +233,7 @@ int sched_workload_remove(struct sched *s, uint64_t id)
     if (w->count[TASK_HELD] > 0)
         workload_unhold(s, w);
     w->removed = true;
+    s->outside_epoch++;
     workload_requeue(s, w);
     workload_timer_set(s, w, INT64_MAX);
     if (w->tasks == NULL) {

@@ -168,6 +168,7 @@ struct workload {
     int64_t timer_ms;          /* back-off or expiry of the hold */
     int64_t short_since_ms;
     uint64_t started_turn;     /* sched.turn of its last start */
+    uint64_t won_epoch;        /* sched.outside_epoch when others were last evicted for it */
     uint32_t count[TASK_PHASES];
     uint32_t lost;             /* RUNNING tasks on nodes that are down */
     uint32_t victims;          /* LEAVING tasks that stop on its behalf */
@@ -285,6 +286,7 @@ struct sched {
     VEC(struct node *) node_list;  /* by order, id */
     VEC(const char *) levels;      /* topology */
     VEC(const char *) domains;     /* paths of labels, interned; a domain is its index + 1 */
+    uint64_t outside_epoch;        /* counts what the caller reports, but for awaited stops */
     uint64_t inventory_epoch;      /* counts changes of nodes and topology */
     uint64_t freed_epoch;          /* counts events after which something may fit that did not */
     struct amounts capacity;       /* what shares are made of; see node_capacity() */
