@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The program: the commands of the command line, and those that bring their own layers. */
+#include "cli/cli.h"
+
+static const struct cli_command *const extra[] = {
+    NULL,
+};
+
+int main(int argc, char **argv)
+{
+    return cli_main(argc, argv, extra);
+}

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * allot events: what happened, and as it happens.
+ *
+ * The server has one stream of all events with dense numbers. Following reads it from there and,
+ * after a lost connection, from the last number seen, so that nothing is missed or shown twice.
+ */
+#include <errno.h>
+#include <json-c/json.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "base/qty.h"
+#include "cli/cli.h"
+#include "cli/commands.h"
+#include "cli/interrupt.h"
+#include "cli/json.h"
+#include "cli/options.h"
+#include "cli/render.h"
+#include "cli/session.h"
+#include "cli/sse.h"
+
+#define LAST_DEFAULT 50
+#define RETRY_MS 500
+
+/* Reasons to end the stream from inside. */
+enum { STREAM_END = 1, STREAM_INTERRUPTED };
+
+struct watch {
+    struct cli *cli;
+    struct cli_sse sse;
+    bool follow;
+    const char *team;  /* only of this one, or NULL */
+    uint64_t workload; /* likewise, or 0 */
+    int64_t last;      /* without follow: the last event to show */
+};
+
+static const char *clock_text(struct cli *cli, struct json_object *e)
+{
+    int64_t ms = cli_json_time(e, "time");
+    time_t s = (time_t)(ms / 1000);
+    struct tm tm;
+    char text[32];
+
+    if (ms == 0 || localtime_r(&s, &tm) == NULL)
+        return "-";
+    strftime(text, sizeof(text), cli_now_ms(cli) - ms < 86400000 ? "%H:%M:%S" : "%m-%d %H:%M", &tm);
+    return arena_strdup(&cli->arena, text);
+}
+
+/* The part of the type that colours it: "started", "evicted". */
+static enum cli_color type_color(const char *type)
+{
+    static const struct {
+        const char *word;
+        enum cli_color color;
+    } colors[] = {{"evicted", CLI_YELLOW}, {"lost", CLI_RED},       {"refused", CLI_RED},
+                  {"started", CLI_GREEN},  {"submitted", CLI_CYAN}, {"ended", CLI_DIM}};
+
+    for (size_t i = 0; i < ARRAY_LEN(colors); i++)
+        if (strstr(type, colors[i].word))
+            return colors[i].color;
+    return CLI_PLAIN;
+}
+
+static void print_event(struct cli *cli, struct json_object *e)
+{
+    const char *type = cli_safe(cli, cli_json_text(e, "type"));
+    const char *name = cli_json_text(e, "name"), *message = cli_json_text(e, "message");
+    int64_t id = cli_json_int(e, "workload", 0), task = cli_json_int(e, "task", -1);
+    const char *who = "";
+
+    if (id > 0)
+        who = task >= 0
+                  ? arena_printf(&cli->arena, "%s (%lld.%lld) ", cli_safe(cli, name), (long long)id,
+                                 (long long)task)
+                  : arena_printf(&cli->arena, "%s (%lld) ", cli_safe(cli, name), (long long)id);
+    else if (cli_json_text(e, "team"))
+        who = arena_printf(&cli->arena, "%s ", cli_safe(cli, cli_json_text(e, "team")));
+    else if (cli_json_text(e, "node"))
+        who = arena_printf(&cli->arena, "%s ", cli_safe(cli, cli_json_text(e, "node")));
+    fprintf(cli->out, "%s%s%s  %s%-18s%s  %s%s\n", cli_style_begin(&cli->style, CLI_DIM),
+            clock_text(cli, e), cli_style_end(&cli->style),
+            cli_style_begin(&cli->style, type_color(type)), type, cli_style_end(&cli->style), who,
+            cli_safe(cli, message));
+}
+
+static bool wanted(const struct watch *w, struct json_object *e)
+{
+    const char *team = cli_json_text(e, "team");
+
+    if (w->workload && (uint64_t)cli_json_int(e, "workload", 0) != w->workload)
+        return false;
+    return w->team == NULL || (team && strcmp(team, w->team) == 0);
+}
+
+static int on_event(void *user, const char *data)
+{
+    struct watch *w = user;
+    _cleanup_json_ struct json_object *e = cli_json_parse(data, strlen(data));
+
+    if (e == NULL)
+        return 0;
+    if (wanted(w, e)) {
+        struct arena kept = cli_scratch_begin(w->cli);
+
+        if (w->cli->json)
+            fprintf(w->cli->out, "%s\n",
+                    json_object_to_json_string_ext(e, JSON_C_TO_STRING_PLAIN |
+                                                          JSON_C_TO_STRING_NOSLASHESCAPE));
+        else
+            print_event(w->cli, e);
+        cli_scratch_end(w->cli, &kept);
+    }
+    return !w->follow && cli_json_int(e, "seq", 0) >= w->last ? STREAM_END : 0;
+}
+
+static int on_bytes(void *user, const char *data, size_t len)
+{
+    struct watch *w = user;
+
+    if (cli_interrupt_pending())
+        return STREAM_INTERRUPTED;
+    if (len > 0)
+        return cli_sse_feed(&w->sse, data, len);
+    fflush(w->cli->out);
+    /* all there is: nothing more came in a quarter of a second */
+    return w->follow ? 0 : STREAM_END;
+}
+
+/* One connection. 0 or STREAM_* when done, else why it ended. */
+static int stream_once(struct watch *w, struct err *err)
+{
+    _cleanup_(http_reply_done) struct http_reply reply = HTTP_REPLY_INIT;
+    struct http_client *c;
+    int r = cli_client(w->cli, &c, err);
+
+    if (r < 0)
+        return r;
+    cli_sse_reset(&w->sse);
+    r = http_client_stream(c, "/v1/events", w->sse.id[0] ? w->sse.id : NULL, on_bytes, w, &reply,
+                           err);
+    if (r == 0 && reply.status != 200)
+        return cli_problem(&reply, err);
+    return r;
+}
+
+static int watch_events(struct watch *w, struct err *err)
+{
+    bool told = false;
+    int r;
+
+    for (;;) {
+        struct timespec pause = {.tv_nsec = RETRY_MS * 1000000L};
+
+        r = stream_once(w, err);
+        if (!w->follow || r == STREAM_INTERRUPTED || (r < 0 && !cli_is_unreachable(r)))
+            break;
+        if (!told && r < 0)
+            fprintf(w->cli->err, "allot: lost the server; waiting for it to come back\n");
+        told = r < 0;
+        nanosleep(&pause, NULL);
+        if (cli_interrupt_pending()) {
+            r = STREAM_INTERRUPTED;
+            break;
+        }
+    }
+    return r < 0 ? r : 0;
+}
+
+/* Where to begin: --after, or the last N before now. */
+static int start_at(struct watch *w, const struct cli_args *args, struct err *err)
+{
+    const char *after = cli_option_value(args, "after"), *last = cli_option_value(args, "last");
+    _cleanup_json_ struct json_object *status = NULL;
+    int64_t n = LAST_DEFAULT, from;
+    int r = last ? qty_parse_int(last, &n, err) : 0;
+
+    if (r == 0)
+        r = cli_get(w->cli, "/v1/status", &status, err);
+    if (r < 0)
+        return r;
+    w->last = cli_json_int(status, "last_event", 0);
+    from = w->last > n ? w->last - n : 0;
+    if (after)
+        r = qty_parse_int(after, &from, err);
+    snprintf(w->sse.id, sizeof(w->sse.id), "%lld", (long long)from);
+    return r;
+}
+
+static int run(struct cli *cli, const struct cli_args *args)
+{
+    struct watch w = {.cli = cli,
+                      .follow = cli_option_given(args, "follow"),
+                      .team = cli_option_value(args, "team")};
+    struct err err = ERR_INIT;
+    int r = start_at(&w, args, &err);
+
+    w.sse.event = on_event;
+    w.sse.user = &w;
+    if (r == 0 && args->operands.len > 0)
+        r = cli_find_workload(cli, args->operands.items[0], &w.workload, &err);
+    cli_interrupt_begin();
+    if (r == 0)
+        r = watch_events(&w, &err);
+    cli_interrupt_end();
+    cli_sse_done(&w.sse);
+    return r < 0 ? cli_fail(cli, &err) : 0;
+}
+
+static const struct cli_option options[] = {
+    {.name = "follow", .letter = 'f', .help = "go on as they happen"},
+    {.name = "last", .letter = 'n', .arg = "N", .help = "begin N events ago (default 50)"},
+    {.name = "after", .arg = "SEQ", .help = "begin after the event of this number"},
+    {.name = "team",
+     .letter = 't',
+     .arg = "TEAM",
+     .help = "only of this team",
+     .complete = CLI_COMPLETE_TEAM},
+};
+
+const struct cli_command cli_events = {
+    .name = "events",
+    .group = CLI_SEE,
+    .summary = "what happened, and as it happens",
+    .usage = "[OPTIONS] [ID]",
+    .description = "Prints the record of what happened and why, oldest first; with ID of one "
+                   "workload alone. With --follow it goes on, and resumes where it was after the "
+                   "server was away. With -o json, one document a line.",
+    .examples = "allot events -f\nallot events --last 500 --team research\nallot events 81\n"
+                "allot events -f -o json | jq 'select(.type == \"workload.evicted\")'",
+    .options = options,
+    .option_count = ARRAY_LEN(options),
+    .max_operands = 1,
+    .operand = CLI_COMPLETE_WORKLOAD,
+    .run = run,
+};

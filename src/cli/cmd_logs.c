@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* allot logs: what the tasks of a workload printed. */
+#include <errno.h>
+#include <json-c/json.h>
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/qty.h"
+#include "cli/cli.h"
+#include "cli/commands.h"
+#include "cli/follow.h"
+#include "cli/interrupt.h"
+#include "cli/json.h"
+#include "cli/options.h"
+#include "cli/session.h"
+
+static int write_bytes(void *user, const char *data, size_t len)
+{
+    struct cli *cli = user;
+
+    if (cli_interrupt_pending())
+        return 1;
+    return fwrite(data, 1, len, cli->out) == len ? 0 : -EPIPE;
+}
+
+/* One read of what is there. */
+static int print_once(struct cli *cli, uint64_t id, const struct cli_args *args, struct err *err)
+{
+    static const char *const passed[] = {"task", "attempt", "tail", "offset"};
+    _cleanup_(http_reply_done) struct http_reply reply = HTTP_REPLY_INIT;
+    const char *path = cli_path(cli, "/v1/workloads/%llu/logs", (unsigned long long)id);
+    struct http_client *c;
+    const char *separator = "?";
+    int r = cli_client(cli, &c, err);
+
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < ARRAY_LEN(passed); i++) {
+        const char *v = cli_option_value(args, passed[i]);
+
+        if (v == NULL)
+            continue;
+        path = arena_printf(&cli->arena, "%s%s%s=%s", path, separator, passed[i],
+                            cli_path(cli, "%s", v));
+        separator = "&";
+    }
+    r = http_client_stream(c, path, NULL, write_bytes, cli, &reply, err);
+    if (r == 0 && reply.status != 200)
+        return cli_problem(&reply, err);
+    return r < 0 ? r : 0;
+}
+
+static int number_option(const struct cli_args *args, const char *name, int64_t otherwise,
+                         int64_t *ret, struct err *err)
+{
+    const char *text = cli_option_value(args, name);
+
+    *ret = otherwise;
+    return text ? qty_parse_int(text, ret, err) : 0;
+}
+
+/* All tasks of the workload, as many as are followed at once. */
+static int all_tasks(struct cli *cli, uint64_t id, uint32_t *ret_count, struct err *err)
+{
+    _cleanup_json_ struct json_object *w = NULL;
+    int r = cli_get(cli, cli_path(cli, "/v1/workloads/%llu", (unsigned long long)id), &w, err);
+    int64_t count;
+
+    if (r < 0)
+        return r;
+    count = cli_json_int(w, "tasks", 1);
+    if (count > CLI_FOLLOW_MAX)
+        fprintf(cli->err, "allot: showing tasks 0 to %d of %lld; --task N shows another\n",
+                CLI_FOLLOW_MAX - 1, (long long)count);
+    *ret_count = count < 1 ? 1 : count > CLI_FOLLOW_MAX ? CLI_FOLLOW_MAX : (uint32_t)count;
+    return 0;
+}
+
+static int follow(struct cli *cli, uint64_t id, const struct cli_args *args, struct err *err)
+{
+    struct cli_follow_options options = {.task_count = 1, .from_now = true};
+    struct cli_follow *f;
+    int64_t task;
+    int r = number_option(args, "task", 0, &task, err);
+
+    if (r == 0)
+        r = number_option(args, "tail", -1, &options.tail, err);
+    if (r == 0 && task > UINT32_MAX)
+        r = err_set(err, -ERANGE, ERR_OUT_OF_RANGE, NULL, NULL, "there is no such task");
+    options.first_task = (uint32_t)task;
+    if (r == 0 && cli_option_given(args, "all"))
+        r = all_tasks(cli, id, &options.task_count, err);
+    if (r == 0)
+        r = cli_follow_start(cli, id, &options, &f, err);
+    if (r < 0)
+        return r;
+    while (!cli_follow_finished(f)) {
+        struct pollfd p = {.fd = cli_follow_fd(f), .events = POLLIN};
+        uint64_t count;
+
+        poll(&p, 1, 500);
+        if (p.revents && read(p.fd, &count, sizeof(count)) < 0)
+            continue;
+        if (cli_interrupt_pending())
+            cli_follow_stop(f);
+    }
+    return cli_follow_join(f, err);
+}
+
+static int run(struct cli *cli, const struct cli_args *args)
+{
+    struct err err = ERR_INIT;
+    uint64_t id;
+    int r = cli_find_workload(cli, args->operands.items[0], &id, &err);
+
+    if (r < 0)
+        return cli_fail(cli, &err);
+    cli_interrupt_begin();
+    if (cli_option_given(args, "follow") || cli_option_given(args, "all"))
+        r = follow(cli, id, args, &err);
+    else
+        r = print_once(cli, id, args, &err);
+    cli_interrupt_end();
+    return r < 0 ? cli_fail(cli, &err) : 0;
+}
+
+static const struct cli_option options[] = {
+    {.name = "follow", .letter = 'f', .help = "go on until the workload has ended"},
+    {.name = "task", .letter = 't', .arg = "N", .help = "of this task (default 0)"},
+    {.name = "all", .letter = 'a', .help = "follow all tasks, each line with its task in front"},
+    {.name = "tail", .letter = 'n', .arg = "LINES", .help = "begin with the last so many lines"},
+    {.name = "attempt", .arg = "N", .help = "of an earlier attempt (default: the newest)"},
+    {.name = "offset", .arg = "BYTES", .help = "begin at this byte"},
+};
+
+const struct cli_command cli_logs = {
+    .name = "logs",
+    .group = CLI_SEE,
+    .summary = "print what a workload's tasks wrote",
+    .usage = "[OPTIONS] ID",
+    .description =
+        "Prints standard output and standard error of a task, in the order written. With --follow "
+        "it goes on until the workload has ended, through evictions (the next attempt is taken "
+        "up) and restarts of the server (nothing is lost or printed twice).",
+    .examples = "allot logs 81\nallot logs -f digits\nallot logs -f --all digits\n"
+                "allot logs --task 3 --tail 100 81",
+    .options = options,
+    .option_count = ARRAY_LEN(options),
+    .min_operands = 1,
+    .max_operands = 1,
+    .operand = CLI_COMPLETE_WORKLOAD,
+    .run = run,
+};

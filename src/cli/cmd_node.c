@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* allot node: machines and their devices. */
+#include <json-c/json.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/strbuf.h"
+#include "cli/cli.h"
+#include "cli/commands.h"
+#include "cli/json.h"
+#include "cli/options.h"
+#include "cli/render.h"
+#include "cli/session.h"
+#include "cli/table.h"
+#include "model/team.h"
+
+static const char *state_text(struct json_object *node)
+{
+    const char *state = cli_json_text(node, "state");
+
+    if (cli_json_bool(node, "drained") && state && strcmp(state, "up") == 0)
+        return "drained";
+    return state ? state : "-";
+}
+
+static bool is_simulated(struct json_object *node)
+{
+    for (size_t i = 0; i < cli_json_len(node, "devices"); i++)
+        if (cli_json_bool(cli_json_at(node, "devices", i), "simulated"))
+            return true;
+    return false;
+}
+
+/* "8 x H100", with what people must know about them. */
+static const char *gpus_text(struct cli *cli, struct json_object *node)
+{
+    size_t count = cli_json_len(node, "devices");
+    const char *type = cli_json_text(node, "gpu_type");
+
+    if (count == 0)
+        return "none";
+    return arena_printf(&cli->arena, "%zu x %s%s", count, type ? cli_safe(cli, type) : "GPU",
+                        is_simulated(node) ? " (simulated)" : "");
+}
+
+static int run_list(struct cli *cli, const struct cli_args *args)
+{
+    static const struct cli_column columns[] = {
+        {"NODE", CLI_COLUMN_CUT},
+        {"STATE", 0},
+        {"GPUS", 0},
+        {"USED", CLI_COLUMN_RIGHT},
+        {"CPU", CLI_COLUMN_RIGHT},
+        {"MEMORY", CLI_COLUMN_RIGHT},
+        {"SHARING", 0},
+        {"LIMITS", 0},
+    };
+    _cleanup_json_ struct json_object *reply = NULL;
+    struct err err = ERR_INIT;
+    struct cli_table *t;
+
+    if (cli_get(cli, "/v1/nodes", &reply, &err) < 0)
+        return cli_fail(cli, &err);
+    if (cli->json) {
+        cli_print_json(cli, reply);
+        return 0;
+    }
+    t = cli_table_new(cli, columns, ARRAY_LEN(columns));
+    for (size_t i = 0; i < cli_json_len(reply, "nodes"); i++) {
+        struct json_object *n = cli_json_at(reply, "nodes", i);
+        const char *state = state_text(n);
+
+        cli_table_row(t, NULL);
+        cli_table_cell(t, cli_json_text(n, "name"), CLI_CYAN);
+        cli_table_cell(t, state, cli_state_color(state));
+        cli_table_cell(t, gpus_text(cli, n), CLI_PLAIN);
+        cli_table_cell(t, cli_milli_text(cli, cli_json_milli(n, "gpu_used", MODEL_UNLIMITED)),
+                       CLI_PLAIN);
+        cli_table_cell(t, cli_json_text(n, "cpu"), CLI_PLAIN);
+        cli_table_cell(t, cli_json_text(n, "memory"), CLI_PLAIN);
+        cli_table_cell(t, cli_json_text(n, "sharing"), CLI_PLAIN);
+        cli_table_cell(t, cli_json_text(n, "limits"), CLI_PLAIN);
+    }
+    cli_table_end(t);
+    return 0;
+}
+
+static void print_devices(struct cli *cli, struct json_object *node)
+{
+    static const struct cli_column columns[] = {
+        {"GPU", CLI_COLUMN_RIGHT},
+        {"TYPE", 0},
+        {"MEMORY", CLI_COLUMN_RIGHT},
+        {"UUID", 0},
+    };
+    size_t count = cli_json_len(node, "devices");
+    struct cli_table *t;
+
+    if (count == 0)
+        return;
+    cli_heading(cli, "Devices");
+    t = cli_table_new(cli, columns, ARRAY_LEN(columns));
+    for (size_t i = 0; i < count; i++) {
+        struct json_object *d = cli_json_at(node, "devices", i);
+        const char *profile = cli_json_text(d, "mig_profile");
+
+        cli_table_row(t, NULL);
+        cli_table_cell(t, arena_printf(&cli->arena, "%zu", i), CLI_PLAIN);
+        cli_table_cell(t,
+                       profile
+                           ? arena_printf(&cli->arena, "%s %s", cli_json_text(d, "type"), profile)
+                           : cli_json_text(d, "type"),
+                       CLI_PLAIN);
+        cli_table_cell(t, cli_json_text(d, "memory"), CLI_PLAIN);
+        cli_table_cell(t, cli_json_text(d, "uuid"), CLI_PLAIN);
+    }
+    cli_table_end(t);
+}
+
+static const char *labels_text(struct cli *cli, struct json_object *node)
+{
+    _cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
+    struct json_object *labels = cli_json_get(node, "labels");
+
+    if (!json_object_is_type(labels, json_type_object))
+        return "";
+    json_object_object_foreach(labels, key, value)
+        strbuf_addf(&b, "%s%s=%s", b.len ? ", " : "", key, json_object_get_string(value));
+    return cli_safe(cli, strbuf_str(&b));
+}
+
+static int run_show(struct cli *cli, const struct cli_args *args)
+{
+    _cleanup_json_ struct json_object *n = NULL;
+    struct err err = ERR_INIT;
+    const char *state, *sharing;
+
+    if (cli_get(cli, cli_path(cli, "/v1/nodes/%s", args->operands.items[0]), &n, &err) < 0)
+        return cli_fail(cli, &err);
+    if (cli->json) {
+        cli_print_json(cli, n);
+        return 0;
+    }
+    state = cli_safe(cli, state_text(n));
+    sharing = cli_json_text(n, "sharing");
+    fprintf(cli->out, "%s  %s\n",
+            cli_colored(cli, cli_safe(cli, cli_json_text(n, "name")), CLI_BOLD),
+            cli_colored(cli, state, cli_state_color(state)));
+    cli_field(cli, "cluster", cli_safe(cli, cli_json_text(n, "cluster")));
+    cli_field(cli, "gpus", gpus_text(cli, n));
+    cli_field(cli, "used", cli_milli_text(cli, cli_json_milli(n, "gpu_used", MODEL_UNLIMITED)));
+    cli_field(cli, "cpu", cli_safe(cli, cli_json_text(n, "cpu")));
+    cli_field(cli, "memory", cli_safe(cli, cli_json_text(n, "memory")));
+    cli_field(cli, "sharing",
+              sharing && strcmp(sharing, "none") == 0
+                  ? "none: parts of a GPU are counted, not enforced"
+                  : cli_safe(cli, sharing));
+    cli_field(cli, "limits", cli_safe(cli, cli_json_text(n, "limits")));
+    cli_field(cli, "isolation", cli_safe(cli, cli_json_text(n, "isolation")));
+    cli_field(cli, "labels", labels_text(cli, n));
+    print_devices(cli, n);
+    return 0;
+}
+
+static int set_drained(struct cli *cli, const struct cli_args *args, const char *verb,
+                       const char *done)
+{
+    struct err err = ERR_INIT;
+    int code = 0;
+
+    for (size_t i = 0; i < args->operands.len; i++) {
+        const char *name = args->operands.items[i];
+        struct cli_call call = {.method = "POST", .body = "{}"};
+
+        call.path = arena_printf(&cli->arena, "%s/%s", cli_path(cli, "/v1/nodes/%s", name), verb);
+        if (cli_call(cli, &call, NULL, &err) < 0)
+            code = cli_fail(cli, &err);
+        else if (!cli->json)
+            fprintf(cli->out, "node %s %s\n", cli_safe(cli, name), done);
+    }
+    return code;
+}
+
+static int run_drain(struct cli *cli, const struct cli_args *args)
+{
+    return set_drained(cli, args, "drain", "takes nothing new; what runs goes on");
+}
+
+static int run_undrain(struct cli *cli, const struct cli_args *args)
+{
+    return set_drained(cli, args, "undrain", "takes work again");
+}
+
+static const struct cli_command list = {
+    .name = "node list",
+    .summary = "list nodes with their GPUs",
+    .run = run_list,
+};
+static const struct cli_command show = {
+    .name = "node show",
+    .summary = "show one node and its devices",
+    .usage = "NAME",
+    .min_operands = 1,
+    .max_operands = 1,
+    .operand = CLI_COMPLETE_NODE,
+    .run = run_show,
+};
+static const struct cli_command drain = {
+    .name = "node drain",
+    .summary = "start nothing new there; what runs goes on",
+    .usage = "NAME...",
+    .min_operands = 1,
+    .max_operands = CLI_MANY,
+    .operand = CLI_COMPLETE_NODE,
+    .run = run_drain,
+};
+static const struct cli_command undrain = {
+    .name = "node undrain",
+    .summary = "let it take work again",
+    .usage = "NAME...",
+    .min_operands = 1,
+    .max_operands = CLI_MANY,
+    .operand = CLI_COMPLETE_NODE,
+    .run = run_undrain,
+};
+static const struct cli_command *const subcommands[] = {&list, &show, &drain, &undrain, NULL};
+
+const struct cli_command cli_node = {
+    .name = "node",
+    .group = CLI_MANAGE,
+    .summary = "nodes: list, drain before maintenance, undrain",
+    .usage = "[list|show|drain|undrain]",
+    .description = "A drained node keeps what runs on it and starts nothing new; use it before "
+                   "maintenance. SHARING tells what enforces parts of a GPU, LIMITS what "
+                   "enforces cpu and memory.",
+    .examples = "allot node\nallot node drain gpu-07\n"
+                "allot node show gpu-07\nallot node undrain gpu-07",
+    .subcommands = subcommands,
+};

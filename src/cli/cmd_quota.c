@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* allot quota: the tree of teams with what they use of what they have. */
+#include <errno.h>
+#include <json-c/json.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "cli/cli.h"
+#include "cli/commands.h"
+#include "cli/json.h"
+#include "cli/options.h"
+#include "cli/render.h"
+#include "cli/session.h"
+#include "cli/table.h"
+#include "model/team.h"
+
+#define BAR_WIDTH 12
+#define DEPTH_MAX 64 /* the server refuses deeper trees; a hostile one must not recurse us */
+
+enum resource_unit { UNIT_MILLI, UNIT_BYTES };
+
+struct quota {
+    struct cli *cli;
+    struct json_object *list;
+    struct cli_table *table;
+    const char *resource;
+    enum resource_unit unit;
+};
+
+static int64_t amount(const struct quota *q, struct json_object *team, const char *what,
+                      int64_t otherwise)
+{
+    const char *path = arena_printf(&q->cli->arena, "%s.%s", what, q->resource);
+
+    return q->unit == UNIT_BYTES ? cli_json_bytes(team, path, otherwise)
+                                 : cli_json_milli(team, path, otherwise);
+}
+
+static const char *text(const struct quota *q, int64_t v)
+{
+    return q->unit == UNIT_BYTES ? cli_bytes_text(q->cli, v) : cli_milli_text(q->cli, v);
+}
+
+/* What the bar is measured against: the most that the team could have. */
+static int64_t full(int64_t guarantee, int64_t limit, int64_t entitled, int64_t used)
+{
+    int64_t whole = limit != MODEL_UNLIMITED ? limit : entitled;
+
+    if (whole < guarantee && guarantee != MODEL_UNLIMITED)
+        whole = guarantee;
+    return whole > used ? whole : used;
+}
+
+/* Above the guarantee is fine but can be taken back; above the entitlement it will be. */
+static enum cli_color bar_color(int64_t used, int64_t guarantee, int64_t entitled)
+{
+    if (used <= guarantee)
+        return CLI_GREEN;
+    return used <= entitled ? CLI_YELLOW : CLI_RED;
+}
+
+static struct libscols_line *add_row(const struct quota *q, struct json_object *team,
+                                     struct libscols_line *parent)
+{
+    struct cli *cli = q->cli;
+    int64_t guarantee = amount(q, team, "guarantee", 0), used = amount(q, team, "used", 0);
+    int64_t limit = amount(q, team, "limit", MODEL_UNLIMITED);
+    int64_t entitled = amount(q, team, "entitled", guarantee);
+    struct libscols_line *line = cli_table_row(q->table, parent);
+
+    cli_table_cell(q->table, cli_json_text(team, "name"), CLI_PLAIN);
+    cli_table_cell(
+        q->table,
+        cli_bar(&cli->style, used, full(guarantee, limit, entitled, used), BAR_WIDTH, &cli->arena),
+        bar_color(used, guarantee, entitled));
+    cli_table_cell(q->table, text(q, used), CLI_BOLD);
+    cli_table_cell(q->table, text(q, guarantee), CLI_PLAIN);
+    cli_table_cell(q->table, text(q, limit), CLI_PLAIN);
+    cli_table_cell(q->table, text(q, amount(q, team, "share", MODEL_UNLIMITED)), CLI_PLAIN);
+    cli_table_cell(q->table, text(q, amount(q, team, "demand", used)), CLI_PLAIN);
+    return line;
+}
+
+static void add_children(const struct quota *q, const char *parent, struct libscols_line *line,
+                         int depth)
+{
+    for (size_t i = 0; depth < DEPTH_MAX && i < cli_json_len(q->list, "teams"); i++) {
+        struct json_object *team = cli_json_at(q->list, "teams", i);
+        const char *p = cli_json_text(team, "parent"), *name = cli_json_text(team, "name");
+
+        if (name && (p == NULL ? parent == NULL : parent && strcmp(p, parent) == 0))
+            add_children(q, name, add_row(q, team, line), depth + 1);
+    }
+}
+
+static struct json_object *find_team(struct json_object *list, const char *name)
+{
+    for (size_t i = 0; i < cli_json_len(list, "teams"); i++) {
+        struct json_object *team = cli_json_at(list, "teams", i);
+        const char *n = cli_json_text(team, "name");
+
+        if (n && strcmp(n, name) == 0)
+            return team;
+    }
+    return NULL;
+}
+
+/* Teams whose parent is not in the list (members see part of the tree) stand at the top. */
+static void add_top(const struct quota *q)
+{
+    for (size_t i = 0; i < cli_json_len(q->list, "teams"); i++) {
+        struct json_object *team = cli_json_at(q->list, "teams", i);
+        const char *parent = cli_json_text(team, "parent"), *name = cli_json_text(team, "name");
+
+        if (name && (parent == NULL || find_team(q->list, parent) == NULL))
+            add_children(q, name, add_row(q, team, NULL), 1);
+    }
+}
+
+static void print_resource(struct cli *cli, struct json_object *list, const char *team,
+                           const char *resource, enum resource_unit unit)
+{
+    static const struct cli_column columns[] = {
+        {"TEAM", CLI_COLUMN_TREE | CLI_COLUMN_CUT},
+        {"", 0},
+        {"USED", CLI_COLUMN_RIGHT},
+        {"GUARANTEE", CLI_COLUMN_RIGHT},
+        {"LIMIT", CLI_COLUMN_RIGHT},
+        {"SHARE", CLI_COLUMN_RIGHT},
+        {"DEMAND", CLI_COLUMN_RIGHT},
+    };
+    struct quota q = {.cli = cli,
+                      .list = list,
+                      .resource = resource,
+                      .unit = unit,
+                      .table = cli_table_new(cli, columns, ARRAY_LEN(columns))};
+    struct json_object *top = team ? find_team(list, team) : NULL;
+
+    if (top)
+        add_children(&q, team, add_row(&q, top, NULL), 1);
+    else
+        add_top(&q);
+    cli_table_end(q.table);
+}
+
+void cli_print_quota(struct cli *cli, struct json_object *list, const char *team)
+{
+    print_resource(cli, list, team, "gpu", UNIT_MILLI);
+}
+
+static int run(struct cli *cli, const struct cli_args *args)
+{
+    const char *team = args->operands.len > 1 ? args->operands.items[1] : NULL;
+    _cleanup_json_ struct json_object *list = NULL;
+    struct err err = ERR_INIT;
+
+    /* `allot quota show TEAM` and `allot quota TEAM` are the same */
+    if (args->operands.len == 1 && strcmp(args->operands.items[0], "show") != 0)
+        team = args->operands.items[0];
+    if (cli_get(cli, "/v1/teams", &list, &err) < 0)
+        return cli_fail(cli, &err);
+    if (cli->json) {
+        cli_print_json(cli, list);
+        return 0;
+    }
+    if (team && find_team(list, team) == NULL) {
+        err_set(&err, -ENOENT, ERR_NOT_FOUND, NULL, "'allot team' lists them",
+                "there is no team '%.80s'", team);
+        return cli_fail(cli, &err);
+    }
+    if (cli_json_len(list, "teams") == 0) {
+        fprintf(cli->err, "no teams yet; add one: allot team set NAME --guarantee gpu=N\n");
+        return 0;
+    }
+    cli_print_quota(cli, list, team);
+    if (!cli_option_given(args, "all"))
+        return 0;
+    cli_heading(cli, "CPU");
+    print_resource(cli, list, team, "cpu", UNIT_MILLI);
+    cli_heading(cli, "Memory");
+    print_resource(cli, list, team, "memory", UNIT_BYTES);
+    return 0;
+}
+
+static const struct cli_option options[] = {
+    {.name = "all", .letter = 'a', .help = "also cpu and memory, not only GPUs"},
+};
+
+const struct cli_command cli_quota = {
+    .name = "quota",
+    .group = CLI_SEE,
+    .summary = "what every team has and uses, as a tree with bars",
+    .usage = "[OPTIONS] [show] [TEAM]",
+    .description =
+        "The bar shows use of the limit (or of what the team is entitled to, where it has no "
+        "limit). Green: within the guarantee. Yellow: borrowed, may be taken back. Red: above "
+        "what it is entitled to, will be taken back when others ask. SHARE is the fair share as "
+        "things are now, DEMAND what runs and waits together.",
+    .examples = "allot quota\nallot quota research --all",
+    .options = options,
+    .option_count = ARRAY_LEN(options),
+    .max_operands = 2,
+    .operand = CLI_COMPLETE_TEAM,
+    .run = run,
+};

@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * allot run: submit, wait, stream, and end as the task ended.
+ *
+ * The main thread looks at the workload and talks to the person; readers (follow.h) stream the
+ * logs. What runs belongs to the server: losing the connection, or this program, does not end
+ * it. ^C asks what is meant.
+ *
+ *   WAITING   pending, or requeued: place and reason on one line of standard error
+ *   STREAMING at least one attempt has begun: the readers follow it and all later ones
+ *   ENDED     a final state: the readers drain, then the exit code
+ */
+#include <errno.h>
+#include <json-c/json.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "cli/cli.h"
+#include "cli/commands.h"
+#include "cli/follow.h"
+#include "cli/interrupt.h"
+#include "cli/json.h"
+#include "cli/options.h"
+#include "cli/render.h"
+#include "cli/session.h"
+#include "cli/workload_options.h"
+
+#define LOOK_MIN_MS 20
+#define LOOK_MAX_MS 1000
+#define DRAIN_MS 10000
+
+enum wish { WISH_NONE, WISH_DETACH, WISH_STOP, WISH_STOP_SENT, WISH_LEAVE };
+
+struct watch {
+    struct cli *cli;
+    uint64_t id;
+    const char *path; /* "/v1/workloads/81" */
+    const char *name;
+    struct cli_follow *follow; /* NULL = nothing has run yet */
+    enum wish wish;
+    bool lost;      /* the server did not answer the last time */
+    bool line_open; /* a status line stands on the terminal */
+    char said[256]; /* the status last shown */
+    char state[16]; /* of the workload, at the last look */
+    int64_t restarts;
+    int64_t tasks;
+    int look_ms;              /* pause before the next look */
+    struct json_object *last; /* the last answer; owned */
+};
+
+/* ---- talking ------------------------------------------------------------------------------ */
+
+static void clear_line(struct watch *w)
+{
+    if (w->line_open)
+        fputs("\r\033[K", w->cli->err);
+    w->line_open = false;
+}
+
+/* A line that stays. */
+static void say(struct watch *w, const char *text)
+{
+    if (w->follow)
+        cli_follow_pause(w->follow, true);
+    clear_line(w);
+    fprintf(w->cli->err, "allot: %s\n", text);
+    fflush(w->cli->err);
+    if (w->follow)
+        cli_follow_pause(w->follow, false);
+}
+
+/* A line that the next one replaces; where that is impossible, each is printed once. */
+static void show_status(struct watch *w, const char *text)
+{
+    bool same = strcmp(text, w->said) == 0;
+    int width = w->cli->style.width - 8;
+
+    if (same && (w->line_open || !w->cli->err_tty))
+        return;
+    snprintf(w->said, sizeof(w->said), "%s", text);
+    if (!w->cli->err_tty) {
+        say(w, text);
+        return;
+    }
+    fprintf(w->cli->err, "\r\033[Kallot: %.*s", width, text);
+    fflush(w->cli->err);
+    w->line_open = true;
+}
+
+/* ---- waiting ------------------------------------------------------------------------------ */
+
+/* "waiting, 2 of 5 in research: team at its limit; starts in about 10m" */
+static void show_wait(struct watch *w)
+{
+    _cleanup_json_ struct json_object *x = NULL;
+    struct cli *cli = w->cli;
+    struct err err = ERR_INIT;
+    const char *estimate = "";
+    int64_t in_ms;
+
+    if (cli_get(cli, arena_printf(&cli->arena, "%s/explain", w->path), &x, &err) < 0 ||
+        cli_json_text(x, "reason") == NULL)
+        return;
+    in_ms = cli_json_int(x, "start_in_ms", 0);
+    if (cli_json_time(x, "start_at") && in_ms >= MS_PER_S)
+        estimate =
+            arena_printf(&cli->arena, "; starts in about %s", cli_duration(in_ms, &cli->arena));
+    show_status(w, arena_printf(&cli->arena, "waiting, %lld of %lld in %s: %s%s",
+                                (long long)cli_json_int(x, "position", 0),
+                                (long long)cli_json_int(x, "pending", 0),
+                                cli_safe(cli, cli_json_text(x, "team")),
+                                cli_reason_text(cli, cli_json_text(x, "reason")), estimate));
+}
+
+static int begin_stream(struct watch *w, struct err *err)
+{
+    struct cli_follow_options options = {.tail = -1};
+
+    options.task_count = w->tasks > CLI_FOLLOW_MAX ? CLI_FOLLOW_MAX : (uint32_t)w->tasks;
+    clear_line(w);
+    if (w->tasks > CLI_FOLLOW_MAX)
+        say(w, arena_printf(&w->cli->arena,
+                            "showing tasks 0 to %d of %lld; 'allot logs --task N' shows others",
+                            CLI_FOLLOW_MAX - 1, (long long)w->tasks));
+    return cli_follow_start(w->cli, w->id, &options, &w->follow, err);
+}
+
+/* ---- looking ------------------------------------------------------------------------------ */
+
+static bool is_final(const char *state)
+{
+    return strcmp(state, "succeeded") == 0 || strcmp(state, "failed") == 0 ||
+           strcmp(state, "cancelled") == 0;
+}
+
+/* The message says who took the place and why. */
+static void tell_restart(struct watch *w, struct json_object *now)
+{
+    const char *message = cli_json_text(now, "message");
+    int64_t restarts = cli_json_int(now, "restarts", 0);
+
+    if (restarts <= w->restarts)
+        return;
+    w->restarts = restarts;
+    w->said[0] = '\0';
+    say(w, arena_printf(&w->cli->arena, "%s%s; it is queued again and goes on by itself",
+                        message ? "" : "stopped to make room",
+                        message ? cli_safe(w->cli, message) : ""));
+}
+
+static int look(struct watch *w, struct err *err)
+{
+    struct json_object *now = NULL;
+    const char *state;
+    int r = cli_get(w->cli, w->path, &now, err);
+
+    if (cli_is_unreachable(r)) {
+        if (!w->lost)
+            say(w, "lost the server; the workload goes on, waiting for the server to come back");
+        w->lost = true;
+        return 0;
+    }
+    if (r < 0)
+        return r;
+    if (w->lost)
+        say(w, "the server is back");
+    w->lost = false;
+    state = cli_json_text(now, "state");
+    if (state == NULL) {
+        json_object_put(now);
+        return err_set(err, -EPROTO, ERR_INTERNAL, NULL, NULL, "the server's answer has no state");
+    }
+    snprintf(w->state, sizeof(w->state), "%s", state);
+    tell_restart(w, now);
+    json_object_put(w->last);
+    w->last = now;
+    if (strcmp(state, "pending") == 0) {
+        if (w->wish == WISH_NONE)
+            show_wait(w);
+    } else if (w->follow == NULL && (!is_final(state) || cli_json_time(now, "started_at"))) {
+        return begin_stream(w, err);
+    }
+    return 0;
+}
+
+/* ---- ^C ----------------------------------------------------------------------------------- */
+
+/* One key, or 0 when another signal came: that means stop. */
+static char ask_key(void)
+{
+    struct termios before, raw;
+    char key = 0;
+
+    if (tcgetattr(STDIN_FILENO, &before) < 0)
+        return 0;
+    raw = before;
+    raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+    tcsetattr(STDIN_FILENO, TCSANOW, &raw);
+    while (!cli_interrupt_pending()) {
+        struct pollfd p = {.fd = STDIN_FILENO, .events = POLLIN};
+
+        if (poll(&p, 1, 200) <= 0)
+            continue;
+        if (read(STDIN_FILENO, &key, 1) <= 0 || strchr("dDsSqQcC", key))
+            break;
+    }
+    tcsetattr(STDIN_FILENO, TCSANOW, &before);
+    return key;
+}
+
+static enum wish ask(struct watch *w)
+{
+    char key;
+
+    if (w->follow)
+        cli_follow_pause(w->follow, true);
+    clear_line(w);
+    fprintf(w->cli->err,
+            "\nallot: %s (%llu) runs on the server. "
+            "[d]etach, [s]top it, or [c]ontinue watching? ",
+            cli_safe(w->cli, w->name), (unsigned long long)w->id);
+    fflush(w->cli->err);
+    key = ask_key();
+    if (cli_interrupt_taken())
+        key = 's';
+    fprintf(w->cli->err, "%c\n", key ? key : 's');
+    if (w->follow)
+        cli_follow_pause(w->follow, false);
+    switch (key) {
+    case 'd':
+    case 'D':
+    case 'q':
+    case 'Q':
+        return WISH_DETACH;
+    case 'c':
+    case 'C':
+        return WISH_NONE;
+    default:
+        return WISH_STOP;
+    }
+}
+
+static void take_signal(struct watch *w)
+{
+    int number = cli_interrupt_taken();
+
+    if (number == 0)
+        return;
+    w->look_ms = LOOK_MIN_MS;
+    if (w->wish == WISH_STOP_SENT || w->wish == WISH_STOP)
+        w->wish = WISH_LEAVE; /* asked to stop before: do not wait for it */
+    else if (number == SIGHUP)
+        w->wish = WISH_DETACH;
+    else if (number == SIGINT && w->cli->in_tty && w->cli->err_tty)
+        w->wish = ask(w);
+    else
+        w->wish = WISH_STOP;
+}
+
+/* Asks again at every look until the server has heard it. */
+static void send_stop(struct watch *w)
+{
+    struct cli_call call = {
+        .method = "POST", .body = "{}", .path = arena_printf(&w->cli->arena, "%s/stop", w->path)};
+    struct err err = ERR_INIT;
+    int r = cli_call(w->cli, &call, NULL, &err);
+
+    if (cli_is_unreachable(r))
+        return;
+    w->wish = WISH_STOP_SENT;
+    if (r < 0 && r != -EEXIST) /* it may have ended by itself */
+        say(w, cli_safe(w->cli, err.text));
+    else
+        say(w, "stopping it, with its grace; ^C again leaves without waiting");
+}
+
+/* ---- the loop ----------------------------------------------------------------------------- */
+
+static void rest(struct watch *w)
+{
+    struct pollfd p = {.fd = w->follow ? cli_follow_fd(w->follow) : -1, .events = POLLIN};
+    uint64_t count;
+
+    if (!cli_interrupt_pending() && poll(&p, 1, w->look_ms) > 0 && p.revents &&
+        read(p.fd, &count, sizeof(count)) > 0)
+        w->look_ms = LOOK_MIN_MS;
+    else if (w->look_ms < LOOK_MAX_MS)
+        w->look_ms *= 2;
+}
+
+static int watch(struct watch *w, struct err *err)
+{
+    int r = 0;
+
+    w->look_ms = LOOK_MIN_MS;
+    while (r == 0 && w->wish != WISH_DETACH && w->wish != WISH_LEAVE) {
+        struct arena kept = cli_scratch_begin(w->cli);
+
+        r = look(w, err);
+        if (r == 0 && !is_final(w->state)) {
+            rest(w);
+            take_signal(w);
+            if (w->wish == WISH_STOP)
+                send_stop(w);
+        }
+        cli_scratch_end(w->cli, &kept);
+        if (is_final(w->state))
+            break;
+    }
+    return r;
+}
+
+/* Lets the readers come to the end, or ends them. */
+static void finish_stream(struct watch *w, bool drain)
+{
+    struct err err = ERR_INIT;
+    int64_t until = clock_boot_ms() + DRAIN_MS;
+
+    if (w->follow == NULL)
+        return;
+    while (drain && !cli_follow_finished(w->follow) && clock_boot_ms() < until &&
+           !cli_interrupt_pending()) {
+        struct pollfd p = {.fd = cli_follow_fd(w->follow), .events = POLLIN};
+        uint64_t count;
+
+        if (poll(&p, 1, 100) > 0 && read(p.fd, &count, sizeof(count)) < 0)
+            break;
+    }
+    cli_follow_stop(w->follow);
+    if (cli_follow_join(w->follow, &err) < 0 && drain)
+        fprintf(w->cli->err, "allot: the log is incomplete: %s\n", cli_safe(w->cli, err.text));
+    w->follow = NULL;
+}
+
+static int exit_code(struct watch *w)
+{
+    struct cli *cli = w->cli;
+    int64_t code = cli_json_int(w->last, "exit_code", 0);
+    const char *message = cli_json_text(w->last, "message");
+
+    if (strcmp(w->state, "succeeded") == 0)
+        return 0;
+    if (message)
+        say(w, arena_printf(&cli->arena, "%s: %s", w->state, cli_safe(cli, message)));
+    else
+        say(w, arena_printf(&cli->arena, "%s with exit code %lld", w->state, (long long)code));
+    if (code > 0)
+        return (int)(code & 0xff);
+    return strcmp(w->state, "cancelled") == 0 ? CLI_EXIT_INTERRUPTED : CLI_EXIT_OWN;
+}
+
+static int watch_to_end(struct watch *w)
+{
+    struct err err = ERR_INIT;
+    int code = 0, r;
+
+    cli_interrupt_begin();
+    r = watch(w, &err);
+    finish_stream(w, r == 0 && is_final(w->state));
+    clear_line(w);
+    if (r < 0) {
+        cli_fail(w->cli, &err);
+        code = CLI_EXIT_OWN;
+    } else if (w->wish == WISH_DETACH) {
+        fprintf(w->cli->err, "allot: detached; it goes on. 'allot logs -f %llu' watches it\n",
+                (unsigned long long)w->id);
+    } else if (w->wish == WISH_LEAVE) {
+        code = CLI_EXIT_INTERRUPTED;
+    } else {
+        code = exit_code(w);
+    }
+    cli_interrupt_end();
+    json_object_put(w->last);
+    return code;
+}
+
+static int run(struct cli *cli, const struct cli_args *args)
+{
+    _cleanup_strbuf_ struct strbuf body = STRBUF_INIT;
+    _cleanup_json_ struct json_object *reply = NULL;
+    struct watch w = {.cli = cli};
+    struct err err = ERR_INIT;
+
+    if (cli_workload_body(cli, args, &body, &err) < 0 ||
+        cli_submit_body(cli, body.data, &reply, &err) < 0) {
+        cli_fail(cli, &err);
+        return CLI_EXIT_OWN;
+    }
+    w.id = (uint64_t)cli_json_int(reply, "id", 0);
+    w.tasks = cli_json_int(reply, "tasks", 1);
+    w.path = cli_path(cli, "/v1/workloads/%llu", (unsigned long long)w.id);
+    w.name = arena_strdup(&cli->arena, cli_json_text(reply, "name"));
+    if (cli->json)
+        cli_print_json(cli, reply);
+    else if (cli_option_given(args, "detach"))
+        fprintf(cli->out, "%llu\n", (unsigned long long)w.id);
+    if (cli->json || cli_option_given(args, "detach"))
+        return 0;
+    fprintf(cli->err, "allot: %s (%llu) submitted\n", cli_safe(cli, w.name),
+            (unsigned long long)w.id);
+    return watch_to_end(&w);
+}
+
+static const struct cli_option options[] = {
+    {.name = "detach", .letter = 'd', .help = "print the id and return, as 'allot submit' does"},
+    CLI_WORKLOAD_OPTIONS,
+};
+
+const struct cli_command cli_run_command = {
+    .name = "run",
+    .group = CLI_WORK,
+    .summary = "run a command on GPUs and stream its output",
+    .usage = "[OPTIONS] -- COMMAND [ARG...]",
+    .description =
+        "Submits a workload, shows what it waits for until it starts, streams its output (with "
+        "several tasks, each line with its task in front) and ends with the exit code of the "
+        "task. Waits and notices go to standard error; standard output is the task's alone.\n\n"
+        "The workload belongs to the server: if it is evicted, it is queued again and its next "
+        "attempt is followed; if the server restarts, the output goes on where it was. ^C asks "
+        "whether to detach or to stop it; ^C again stops it. Without a terminal, SIGINT and "
+        "SIGTERM stop it and SIGHUP detaches.",
+    .examples = "allot run --gpu 0.25 -- python3 train.py\n"
+                "allot run --gpus 2 --name digits --max-run-time 2h -- ./train.sh\n"
+                "# six tasks that start together, one GPU each\n"
+                "allot run --tasks 6 --gpus 1 -w . -- python3 -m trainer\n"
+                "# a notebook for the afternoon\n"
+                "allot run --kind notebook --gpu-memory 10GiB -- ipython",
+    .exit_codes = "N the exit code of the task (of the first that failed); 128 + signal if killed\n"
+                  "125 allot itself failed before the task had one\n"
+                  "130 stopped before it ran, or left with ^C\n"
+                  "2 the command line is wrong",
+    .options = options,
+    .option_count = ARRAY_LEN(options),
+    .command_at = 1,
+    .run = run,
+};

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* allot usage: what every team was given, used and left idle. */
+#include <errno.h>
+#include <json-c/json.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/qty.h"
+#include "cli/cli.h"
+#include "cli/commands.h"
+#include "cli/json.h"
+#include "cli/options.h"
+#include "cli/render.h"
+#include "cli/session.h"
+#include "cli/table.h"
+
+#define MS_PER_HOUR (3600 * MS_PER_S)
+#define BAR_WIDTH 12
+
+/* A window below this is shown in GPU-seconds, above it in GPU-hours. */
+#define HOURS_FROM_MS (2 * MS_PER_HOUR)
+
+/* The start or end of the window: a time, or absent. */
+static int read_time(const struct cli_args *args, const char *option, int64_t otherwise,
+                     int64_t *ret_ms, struct err *err)
+{
+    const char *text = cli_option_value(args, option);
+
+    *ret_ms = otherwise;
+    if (text && cli_parse_time(text, ret_ms) < 0)
+        return err_set(err, -EINVAL, ERR_INVALID, NULL, "write 2026-11-30 or 2026-11-30T21:00Z",
+                       "option '--%s' does not understand '%.60s'", option, text);
+    return 0;
+}
+
+static int read_window(struct cli *cli, const struct cli_args *args, int64_t *ret_from,
+                       int64_t *ret_to, struct err *err)
+{
+    const char *since = cli_option_value(args, "since");
+    int64_t now = cli_now_ms(cli), ms;
+    int r = qty_parse_duration_ms(since ? since : "24h", &ms, err);
+
+    if (r == 0)
+        r = read_time(args, "to", now, ret_to, err);
+    if (r == 0)
+        r = read_time(args, "from", *ret_to - ms, ret_from, err);
+    if (r == 0 && *ret_from >= *ret_to)
+        return err_set(err, -EINVAL, ERR_OUT_OF_RANGE, NULL, NULL, "the window is empty");
+    return r;
+}
+
+/* GPU-milliseconds (of whole GPUs) as GPU-hours or GPU-seconds with one digit. */
+static const char *amount_text(struct cli *cli, int64_t gpu_ms, bool hours)
+{
+    int64_t tenth = hours ? MS_PER_HOUR / 10 : MS_PER_S / 10;
+    int64_t tenths = gpu_ms / tenth + (gpu_ms % tenth * 2 >= tenth);
+
+    return arena_printf(&cli->arena, "%lld.%lld", (long long)(tenths / 10),
+                        (long long)(tenths % 10));
+}
+
+static void add_row(struct cli *cli, struct cli_table *t, const char *name, int64_t allocated,
+                    int64_t busy, bool hours)
+{
+    int64_t idle = allocated > busy ? allocated - busy : 0;
+    int64_t percent = allocated > 0 ? qty_mul_div(busy, 100, allocated) : 0;
+
+    cli_table_row(t, NULL);
+    cli_table_cell(t, name, CLI_PLAIN);
+    cli_table_cell(t, amount_text(cli, allocated, hours), CLI_BOLD);
+    cli_table_cell(t, amount_text(cli, busy, hours), CLI_PLAIN);
+    cli_table_cell(t, amount_text(cli, idle, hours), CLI_PLAIN);
+    cli_table_cell(t, cli_bar(&cli->style, busy, allocated, BAR_WIDTH, &cli->arena), CLI_GREEN);
+    cli_table_cell(t, arena_printf(&cli->arena, "%lld%%", (long long)percent), CLI_PLAIN);
+}
+
+static void print_usage(struct cli *cli, struct json_object *reply, int64_t window_ms)
+{
+    bool hours = window_ms > HOURS_FROM_MS;
+    const struct cli_column columns[] = {
+        {"TEAM", CLI_COLUMN_CUT},
+        {hours ? "GPU-HOURS" : "GPU-SECONDS", CLI_COLUMN_RIGHT},
+        {"BUSY", CLI_COLUMN_RIGHT},
+        {"IDLE", CLI_COLUMN_RIGHT},
+        {"", 0},
+        {"BUSY %", CLI_COLUMN_RIGHT},
+    };
+    struct cli_table *t = cli_table_new(cli, columns, ARRAY_LEN(columns));
+    int64_t allocated = 0, busy = 0;
+    size_t count = cli_json_len(reply, "teams");
+
+    for (size_t i = 0; i < count; i++) {
+        struct json_object *u = cli_json_at(reply, "teams", i);
+        int64_t a = cli_json_int(u, "allocated_gpu_ms", 0), b = cli_json_int(u, "busy_gpu_ms", 0);
+
+        add_row(cli, t, cli_json_text(u, "team"), a, b, hours);
+        allocated = qty_add_sat(allocated, a);
+        busy = qty_add_sat(busy, b);
+    }
+    if (count > 1)
+        add_row(cli, t, "all", allocated, busy, hours);
+    cli_table_end(t);
+}
+
+static int run(struct cli *cli, const struct cli_args *args)
+{
+    const char *team = cli_option_value(args, "team"), *path;
+    char from_text[CLOCK_TEXT_MAX], to_text[CLOCK_TEXT_MAX];
+    _cleanup_json_ struct json_object *reply = NULL;
+    struct err err = ERR_INIT;
+    int64_t from, to;
+
+    if (read_window(cli, args, &from, &to, &err) < 0)
+        return cli_fail_usage(cli, &err);
+    clock_format_utc(from, from_text);
+    clock_format_utc(to, to_text);
+    path = cli_path(cli, "/v1/usage?from=%s&to=%s", from_text, to_text);
+    if (team)
+        path = arena_printf(&cli->arena, "%s%s", path, cli_path(cli, "&team=%s", team));
+    if (cli_get(cli, path, &reply, &err) < 0)
+        return cli_fail(cli, &err);
+    if (cli->json) {
+        cli_print_json(cli, reply);
+        return 0;
+    }
+    if (cli_json_len(reply, "teams") == 0) {
+        fprintf(cli->err, "nothing ran in this time\n");
+        return 0;
+    }
+    print_usage(cli, reply, to - from);
+    return 0;
+}
+
+static const struct cli_option options[] = {
+    {.name = "since", .arg = "TIME", .help = "the last 24h (default), 7d, 30m"},
+    {.name = "from", .arg = "WHEN", .help = "2026-11-01 or 2026-11-01T08:00Z (UTC)"},
+    {.name = "to", .arg = "WHEN", .help = "likewise (default: now)"},
+    {.name = "team",
+     .letter = 't',
+     .arg = "TEAM",
+     .help = "only this team and those below it",
+     .complete = CLI_COMPLETE_TEAM},
+};
+
+const struct cli_command cli_usage = {
+    .name = "usage",
+    .group = CLI_SEE,
+    .summary = "GPU time per team: allocated, busy, idle",
+    .usage = "[OPTIONS]",
+    .description =
+        "What each team held (GPUs times time, parts counted as parts), how much of that the GPUs "
+        "were busy, and what stood idle. Metering runs from the start of a task to its confirmed "
+        "end and survives crashes of the server. Short windows are shown in GPU-seconds.",
+    .examples = "allot usage\nallot usage --since 30m\n"
+                "allot usage --from 2026-11-01 --to 2026-12-01 -o json",
+    .options = options,
+    .option_count = ARRAY_LEN(options),
+    .run = run,
+};

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * allot why: the explanation of a wait, or what happened.
+ *
+ * The sentence and the remedy come from the server (model/explanation.h), so that every surface
+ * says the same; here they are laid out with the numbers behind them.
+ */
+#include <json-c/json.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/strbuf.h"
+#include "cli/cli.h"
+#include "cli/commands.h"
+#include "cli/json.h"
+#include "cli/options.h"
+#include "cli/render.h"
+#include "cli/session.h"
+#include "cli/table.h"
+
+#define EVENTS_SHOWN 8
+
+/* The sentence as people begin one. */
+static const char *sentence(struct cli *cli, const char *text)
+{
+    char *s = arena_printf(&cli->arena, "%s", cli_safe(cli, text));
+
+    if (s[0] >= 'a' && s[0] <= 'z')
+        s[0] = (char)(s[0] - 'a' + 'A');
+    return s[0] && s[strlen(s) - 1] != '.' ? arena_printf(&cli->arena, "%s.", s) : s;
+}
+
+static const char *basis_text(const char *basis)
+{
+    static const struct {
+        const char *basis, *text;
+    } texts[] = {
+        {"now", "in the next turn"},
+        {"victims", "when those that give way have stopped"},
+        {"limits", "from the run-time limits of what runs"},
+        {"expected", "from expected run times; may move"},
+        {"backoff", "when the pause after a failed launch ends"},
+    };
+
+    for (size_t i = 0; basis && i < ARRAY_LEN(texts); i++)
+        if (strcmp(texts[i].basis, basis) == 0)
+            return texts[i].text;
+    return NULL;
+}
+
+/* By the server's clock: start_in_ms is relative. */
+static const char *start_text(struct cli *cli, struct json_object *x)
+{
+    const char *basis = basis_text(cli_json_text(x, "start_basis"));
+    int64_t in_ms = cli_json_int(x, "start_in_ms", 0);
+    const char *when =
+        in_ms > 0 ? arena_printf(&cli->arena, "in about %s", cli_duration(in_ms, &cli->arena))
+                  : "now";
+
+    if (cli_json_time(x, "start_at") == 0 && basis == NULL)
+        return "unknown: what it waits for declares no time limit (--max-run-time)";
+    if (cli_json_time(x, "start_at") == 0)
+        return basis;
+    return arena_printf(&cli->arena, "%s%s%s", when, basis ? ", " : "", basis ? basis : "");
+}
+
+/* "research uses 4, guarantee 4, limit 8, fair share 4" */
+static const char *team_text(struct cli *cli, struct json_object *x)
+{
+    static const struct {
+        const char *path, *label;
+    } parts[] = {
+        {"quota.guarantee", "guarantee"}, {"quota.limit", "limit"}, {"quota.share", "fair share"}};
+    _cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
+
+    strbuf_addf(&b, "%s uses %s", cli_safe(cli, cli_json_text(x, "quota.team")),
+                cli_safe(cli, cli_json_text(x, "quota.used")));
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++)
+        if (cli_json_text(x, parts[i].path))
+            strbuf_addf(&b, ", %s %s", parts[i].label,
+                        cli_safe(cli, cli_json_text(x, parts[i].path)));
+    return arena_strdup(&cli->arena, strbuf_str(&b));
+}
+
+static void print_holders(struct cli *cli, struct json_object *x)
+{
+    static const struct cli_column columns[] = {
+        {"ID", CLI_COLUMN_RIGHT},
+        {"NAME", CLI_COLUMN_CUT},
+        {"TEAM", CLI_COLUMN_CUT},
+        {"GPU", CLI_COLUMN_RIGHT},
+    };
+    size_t count = cli_json_len(x, "holders");
+    struct cli_table *t;
+
+    if (count == 0)
+        return;
+    cli_heading(cli, "Who holds what it needs");
+    t = cli_table_new(cli, columns, ARRAY_LEN(columns));
+    for (size_t i = 0; i < count; i++) {
+        struct json_object *h = cli_json_at(x, "holders", i);
+
+        cli_table_row(t, NULL);
+        cli_table_cell(t, cli_json_text(h, "id"), CLI_CYAN);
+        cli_table_cell(t, cli_json_text(h, "name"), CLI_PLAIN);
+        cli_table_cell(t, cli_json_text(h, "team"), CLI_PLAIN);
+        cli_table_cell(t, cli_json_text(h, "gpu"), CLI_PLAIN);
+    }
+    cli_table_end(t);
+}
+
+static void print_numbers(struct cli *cli, struct json_object *x)
+{
+    const char *resource = cli_json_text(x, "resource");
+    const char *unit = resource && strcmp(resource, "gpu") == 0   ? " GPU"
+                       : resource && strcmp(resource, "cpu") == 0 ? " cores"
+                                                                  : "";
+    const char *request = cli_safe(cli, cli_json_text(x, "request"));
+
+    if (cli_json_text(x, "asked"))
+        cli_field(cli, "asks for",
+                  arena_printf(&cli->arena, "%s%s%s%s%s", cli_safe(cli, cli_json_text(x, "asked")),
+                               unit, *request ? " (" : "",
+                               cli_json_int(x, "tasks", 0) > 1
+                                   ? arena_printf(&cli->arena, "%lld x %s",
+                                                  (long long)cli_json_int(x, "tasks", 0), request)
+                                   : request,
+                               *request ? ")" : ""));
+    if (cli_json_text(x, "free"))
+        cli_field(cli, "free now",
+                  arena_printf(&cli->arena, "%s%s", cli_safe(cli, cli_json_text(x, "free")), unit));
+    if (cli_json_text(x, "quota.used"))
+        cli_field(cli, "team", team_text(cli, x));
+    if (cli_json_int(x, "position", 0) > 0)
+        cli_field(cli, "position",
+                  arena_printf(&cli->arena, "%lld of %lld that wait in its team",
+                               (long long)cli_json_int(x, "position", 0),
+                               (long long)cli_json_int(x, "pending", 0)));
+    cli_field(cli, "start", start_text(cli, x));
+}
+
+static void print_title(struct cli *cli, struct json_object *o)
+{
+    const char *state = cli_safe(cli, cli_json_text(o, "state"));
+
+    fprintf(cli->out, "%s (%s) of team %s: %s\n\n",
+            cli_colored(cli, cli_safe(cli, cli_json_text(o, "name")), CLI_BOLD),
+            cli_safe(cli, cli_json_text(o, "id")), cli_safe(cli, cli_json_text(o, "team")),
+            cli_colored(cli, state, cli_state_color(state)));
+}
+
+static void print_waiting(struct cli *cli, struct json_object *x)
+{
+    const char *remedy = cli_json_text(x, "remedy"), *evicted = cli_json_text(x, "last_eviction");
+
+    print_title(cli, x);
+    cli_wrap(cli->out, sentence(cli, cli_json_text(x, "sentence")), 2, cli->style.width - 2);
+    if (remedy)
+        cli_wrap(cli->out, sentence(cli, remedy), 2, cli->style.width - 2);
+    fputc('\n', cli->out);
+    print_numbers(cli, x);
+    if (evicted)
+        cli_field(cli, "last evicted",
+                  arena_printf(&cli->arena, "%s: %s", cli_when_text(cli, x, "last_eviction_at"),
+                               cli_safe(cli, evicted)));
+    print_holders(cli, x);
+}
+
+/* The last of its events, oldest first. */
+static void print_history(struct cli *cli, uint64_t id)
+{
+    static const struct cli_column columns[] = {{"WHEN", CLI_COLUMN_RIGHT},
+                                                {"WHAT HAPPENED", CLI_COLUMN_CUT}};
+    _cleanup_json_ struct json_object *reply = NULL;
+    struct err err = ERR_INIT;
+    struct cli_table *t;
+    size_t count;
+
+    if (cli_get(cli, cli_path(cli, "/v1/workloads/%llu/events", (unsigned long long)id), &reply,
+                &err) < 0)
+        return;
+    count = cli_json_len(reply, "events");
+    if (count == 0)
+        return;
+    fputc('\n', cli->out);
+    t = cli_table_new(cli, columns, ARRAY_LEN(columns));
+    for (size_t i = count > EVENTS_SHOWN ? count - EVENTS_SHOWN : 0; i < count; i++) {
+        struct json_object *e = cli_json_at(reply, "events", i);
+        const char *message = cli_json_text(e, "message");
+
+        cli_table_row(t, NULL);
+        cli_table_cell(t, cli_when_text(cli, e, "time"), CLI_PLAIN);
+        cli_table_cell(t, message ? message : cli_json_text(e, "type"), CLI_PLAIN);
+    }
+    cli_table_end(t);
+}
+
+static void print_past(struct cli *cli, struct json_object *w, uint64_t id)
+{
+    const char *state = cli_json_text(w, "state"), *message = cli_json_text(w, "message");
+    int64_t code = cli_json_int(w, "exit_code", 0), start = cli_json_time(w, "started_at");
+    int64_t end = cli_json_time(w, "ended_at");
+
+    print_title(cli, w);
+    if (state && strcmp(state, "running") == 0)
+        fprintf(cli->out, "  It runs: %lld of %lld tasks, started %s.\n",
+                (long long)cli_json_int(w, "running_tasks", 0),
+                (long long)cli_json_int(w, "tasks", 1), cli_when_text(cli, w, "started_at"));
+    else if (state && strcmp(state, "stopping") == 0)
+        fprintf(cli->out, "  It is being stopped and has its grace to end.\n");
+    else if (start == 0)
+        fprintf(cli->out, "  It never ran; it ended %s.\n", cli_when_text(cli, w, "ended_at"));
+    else
+        fprintf(cli->out, "  It ended %s with exit code %lld after %s.\n",
+                cli_when_text(cli, w, "ended_at"), (long long)code,
+                cli_duration(end - start, &cli->arena));
+    if (message)
+        cli_wrap(cli->out, sentence(cli, message), 2, cli->style.width - 2);
+    print_history(cli, id);
+}
+
+static int run(struct cli *cli, const struct cli_args *args)
+{
+    _cleanup_json_ struct json_object *x = NULL, *w = NULL;
+    struct err err = ERR_INIT;
+    const char *path;
+    uint64_t id;
+
+    if (cli_find_workload(cli, args->operands.items[0], &id, &err) < 0)
+        return cli_fail(cli, &err);
+    path = cli_path(cli, "/v1/workloads/%llu", (unsigned long long)id);
+    if (cli_get(cli, arena_printf(&cli->arena, "%s/explain", path), &x, &err) < 0)
+        return cli_fail(cli, &err);
+    if (cli->json) {
+        cli_print_json(cli, x);
+        return 0;
+    }
+    if (cli_json_text(x, "reason")) {
+        print_waiting(cli, x);
+        return 0;
+    }
+    if (cli_get(cli, path, &w, &err) < 0)
+        return cli_fail(cli, &err);
+    print_past(cli, w, id);
+    return 0;
+}
+
+const struct cli_command cli_why = {
+    .name = "why",
+    .group = CLI_SEE,
+    .summary = "why does it wait, and when will it start? What happened to it?",
+    .usage = "ID",
+    .description =
+        "For a workload that waits: the one dominant reason, the numbers behind it, its place in "
+        "the queue, the estimated start and what the estimate rests on, what would make it start, "
+        "and who holds what it needs. For one that runs or has ended: what happened to it.",
+    .examples = "allot why 81\nallot why digits\nallot why 81 -o json | jq -r .reason",
+    .min_operands = 1,
+    .max_operands = 1,
+    .operand = CLI_COMPLETE_WORKLOAD,
+    .run = run,
+};

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The entries of the built-in commands, one file each (cmd_NAME.c), and the few functions that
+ * commands lend each other. See command.h.
+ */
+#ifndef ALLOT_CLI_COMMANDS_H
+#define ALLOT_CLI_COMMANDS_H
+
+#include <stdbool.h>
+
+#include "cli/command.h"
+
+struct cli;
+struct json_object;
+
+extern const struct cli_command cli_run_command, cli_submit, cli_apply;
+extern const struct cli_command cli_ps, cli_show, cli_why, cli_logs, cli_top, cli_events, cli_usage;
+extern const struct cli_command cli_stop, cli_exec;
+extern const struct cli_command cli_team, cli_quota, cli_node, cli_user, cli_token;
+extern const struct cli_command cli_login, cli_version, cli_completion, cli_help;
+
+/* The table of `allot ps` for {"workloads": [...]}. */
+void cli_print_workloads(struct cli *cli, struct json_object *list, bool wide);
+
+/* {"teams": [...]} as a tree with bars, as in `allot quota`. TEAM (may be NULL) restricts it to
+ * one and what is below it. */
+void cli_print_quota(struct cli *cli, struct json_object *list, const char *team);
+
+#endif

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <json-c/json.h>
+#include <langinfo.h>
+#include <locale.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "base/vec.h"
+#include "cli/cli.h"
+#include "cli/help.h"
+#include "cli/options.h"
+#include "cli/session.h"
+#include "cli/suggest.h"
+
+int64_t cli_now_ms(const struct cli *cli)
+{
+    return cli->fixed_now_ms ? cli->fixed_now_ms : clock_wall_ms();
+}
+
+struct arena cli_scratch_begin(struct cli *cli)
+{
+    struct arena kept = cli->arena;
+
+    cli->arena = (struct arena)ARENA_INIT;
+    return kept;
+}
+
+void cli_scratch_end(struct cli *cli, const struct arena *kept)
+{
+    arena_done(&cli->arena);
+    cli->arena = *kept;
+}
+
+const char *cli_safe(struct cli *cli, const char *text)
+{
+    size_t n = text ? strlen(text) : 0;
+    char *copy;
+
+    if (n == 0)
+        return "";
+    copy = arena_strndup(&cli->arena, text, n);
+    for (size_t i = 0; i < n;) {
+        size_t len = text_utf8_len(copy + i, n - i);
+        unsigned char c = (unsigned char)copy[i];
+        /* C1 controls are two bytes in UTF-8, c2 80 to c2 9f */
+        bool c1 = len == 2 && c == 0xc2 && (unsigned char)copy[i + 1] < 0xa0;
+
+        if (len == 0 || c < 0x20 || c == 0x7f || c1)
+            memset(copy + i, '?', len ? len : 1);
+        i += len ? len : 1;
+    }
+    return copy;
+}
+
+static void print_error(struct cli *cli, const struct err *err)
+{
+    const char *text = cli_safe(cli, err->text);
+
+    fflush(cli->out);
+    /* the field is told only where the text does not name it already */
+    if (err->field[0] && strstr(err->text, err->field) == NULL)
+        fprintf(cli->err, "allot: %s (%s)\n", text, cli_safe(cli, err->field));
+    else
+        fprintf(cli->err, "allot: %s\n", text);
+    if (err->remedy[0])
+        fprintf(cli->err, "hint: %s\n", cli_safe(cli, err->remedy));
+}
+
+int cli_fail(struct cli *cli, const struct err *err)
+{
+    print_error(cli, err);
+    return CLI_EXIT_FAILED;
+}
+
+int cli_fail_usage(struct cli *cli, const struct err *err)
+{
+    print_error(cli, err);
+    return CLI_EXIT_USAGE;
+}
+
+static const struct cli_command *find_in(const struct cli_command *const *commands,
+                                         const char *word)
+{
+    for (size_t i = 0; commands[i]; i++)
+        if (strcmp(cli_command_word(commands[i]), word) == 0)
+            return commands[i];
+    return NULL;
+}
+
+const struct cli_command *cli_find_command(const struct cli *cli, const char *name)
+{
+    const char *blank = strchr(name, ' ');
+    char first[32];
+    const struct cli_command *c;
+
+    if (blank == NULL)
+        return find_in(cli->commands, name);
+    if ((size_t)(blank - name) >= sizeof(first))
+        return NULL;
+    snprintf(first, sizeof(first), "%.*s", (int)(blank - name), name);
+    c = find_in(cli->commands, first);
+    return c && c->subcommands ? find_in(c->subcommands, blank + 1) : NULL;
+}
+
+static int refuse_unknown(struct cli *cli, const struct cli_command *const *commands,
+                          const char *what, const char *word)
+{
+    struct cli_suggestion s = {.word = word};
+    struct err err = ERR_INIT;
+    char remedy[160] = "'allot help' lists the commands";
+
+    for (size_t i = 0; commands[i]; i++)
+        cli_suggestion_offer(&s, cli_command_word(commands[i]));
+    if (s.best)
+        snprintf(remedy, sizeof(remedy), "did you mean '%s'?", s.best);
+    err_set(&err, -EINVAL, ERR_INVALID, NULL, remedy, "unknown %s '%.80s'", what, word);
+    return cli_fail_usage(cli, &err);
+}
+
+static void apply_common(struct cli *cli, const struct cli_args *args)
+{
+    const char *output = cli_option_value(args, "output"), *token;
+    const char *server = cli_option_value(args, "server");
+
+    if (output)
+        cli->json = strcmp(output, "json") == 0;
+    if (server)
+        cli_config_use_server(&cli->config, server);
+    token = cli_option_value(args, "token");
+    if (token)
+        cli->config.token = token;
+    if (cli_option_given(args, "no-color"))
+        cli->style.color = false;
+}
+
+static int run_command(struct cli *cli, const struct cli_command *c, int argc,
+                       const char *const *argv)
+{
+    _cleanup_(cli_args_done) struct cli_args args = {0};
+    struct err err = ERR_INIT;
+
+    if (cli_args_parse(c, argc, argv, &args, &err) < 0)
+        return cli_fail_usage(cli, &err);
+    apply_common(cli, &args);
+    if (cli_option_given(&args, "help")) {
+        cli_help_command(cli, c);
+        return 0;
+    }
+    return c->run(cli, &args);
+}
+
+/* `allot team` alone runs its first subcommand; so does `allot team --output json`. */
+static int run_group(struct cli *cli, const struct cli_command *group, int argc,
+                     const char *const *argv)
+{
+    const struct cli_command *c = group->subcommands[0];
+
+    if (argc > 0 && (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0)) {
+        cli_help_command(cli, group);
+        return 0;
+    }
+    if (argc > 0 && argv[0][0] != '-') {
+        c = find_in(group->subcommands, argv[0]);
+        if (c == NULL)
+            return refuse_unknown(cli, group->subcommands, "subcommand", argv[0]);
+        argc--;
+        argv++;
+    }
+    return run_command(cli, c, argc, argv);
+}
+
+/* Options before the command's name: those of every command, kept for it. */
+static int leading_options(int argc, const char *const *argv)
+{
+    int at = 0;
+
+    while (at < argc && argv[at][0] == '-' && argv[at][1]) {
+        const char *word = argv[at++];
+        const char *name = word[1] == '-' ? word + 2 : word + 1;
+
+        for (size_t i = 0; i < cli_common_option_count; i++) {
+            const struct cli_option *o = &cli_common_options[i];
+            char letter[2] = {o->letter, '\0'};
+
+            if (o->arg && strcmp(name, word[1] == '-' ? o->name : letter) == 0 && at < argc)
+                at++;
+        }
+    }
+    return at;
+}
+
+int cli_run(struct cli *cli, int argc, const char *const *argv)
+{
+    int before = leading_options(argc, argv);
+    const struct cli_command *c;
+    VEC(const char *) words = {0};
+    int code;
+
+    if (before >= argc) {
+        cli_help_overview(cli);
+        return argc > 0 && strcmp(argv[0], "--help") != 0 && strcmp(argv[0], "-h") != 0
+                   ? CLI_EXIT_USAGE
+                   : 0;
+    }
+    c = find_in(cli->commands, argv[before]);
+    if (c == NULL)
+        return refuse_unknown(cli, cli->commands, "command", argv[before]);
+    if (c->subcommands && before + 1 < argc && argv[before + 1][0] != '-')
+        vec_push(&words, argv[before + 1]);
+    for (int i = 0; i < before; i++)
+        vec_push(&words, argv[i]);
+    for (int i = before + 1 + (words.len > (size_t)before); i < argc; i++)
+        vec_push(&words, argv[i]);
+    code = c->subcommands ? run_group(cli, c, (int)words.len, words.items)
+                          : run_command(cli, c, (int)words.len, words.items);
+    vec_done(&words);
+    return code;
+}
+
+/* Names are UTF-8 whatever the locale says; without this, tables would show them as escapes. */
+static void use_utf8(struct cli *cli)
+{
+    setlocale(LC_CTYPE, "");
+    cli->style = cli_style_of(cli->out);
+    if (strcmp(nl_langinfo(CODESET), "UTF-8") != 0)
+        setlocale(LC_CTYPE, "C.UTF-8");
+}
+
+static void join_commands(const struct cli_command *const *extra, struct cli *cli)
+{
+    const struct cli_command **all;
+    size_t n = 0, more = 0;
+
+    while (cli_builtin_commands[n])
+        n++;
+    while (extra && extra[more])
+        more++;
+    all = arena_new_array(&cli->arena, const struct cli_command *, n + more + 1);
+    memcpy(all, cli_builtin_commands, n * sizeof(*all));
+    if (more)
+        memcpy(all + n, extra, more * sizeof(*all));
+    cli->commands = all;
+}
+
+int cli_main(int argc, char **argv, const struct cli_command *const *extra)
+{
+    struct cli cli = {.out = stdout, .err = stderr, .arena = ARENA_INIT};
+    struct err err = ERR_INIT;
+    int code;
+
+    use_utf8(&cli);
+    cli.err_tty = isatty(STDERR_FILENO);
+    cli.in_tty = isatty(STDIN_FILENO);
+    join_commands(extra, &cli);
+    if (cli_config_load(&cli.arena, &cli.config, &err) < 0) {
+        code = cli_fail(&cli, &err);
+    } else {
+        if (cli.config.warning)
+            fprintf(stderr, "warning: %s\n", cli.config.warning);
+        code = cli_run(&cli, argc - 1, (const char *const *)argv + 1);
+    }
+    if (fflush(stdout) != 0 && code == 0)
+        code = CLI_EXIT_FAILED;
+    if (cli.client)
+        http_client_destroy(cli.client);
+    arena_done(&cli.arena);
+    return code;
+}

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/options.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "cli/suggest.h"
+
+const struct cli_option cli_common_options[] = {
+    {.name = "server", .arg = "URL", .help = "address of the server, or unix:/path"},
+    {.name = "token", .arg = "TOKEN", .help = "access token (better: 'allot login')"},
+    {.name = "output",
+     .letter = 'o',
+     .arg = "FORMAT",
+     .complete = CLI_COMPLETE_WORDS,
+     .words = "table json",
+     .help = "table for people, json for programs"},
+    {.name = "no-color", .help = "no colours (as with NO_COLOR set)"},
+    {.name = "help", .letter = 'h', .help = "show help with examples"},
+};
+const size_t cli_common_option_count = ARRAY_LEN(cli_common_options);
+
+/* Where the parser stands. */
+struct parse {
+    const struct cli_command *command;
+    int argc;
+    const char *const *argv;
+    int at; /* next word */
+    struct cli_args *args;
+    struct err *err;
+};
+
+static const struct cli_option *find_in(const struct cli_option *options, size_t count,
+                                        const char *name, size_t len, char letter)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct cli_option *o = &options[i];
+
+        if (o->name == NULL)
+            continue;
+        if (letter ? o->letter == letter
+                   : strlen(o->name) == len && strncmp(o->name, name, len) == 0)
+            return o;
+    }
+    return NULL;
+}
+
+static const struct cli_option *find(const struct cli_command *c, const char *name, size_t len,
+                                     char letter)
+{
+    const struct cli_option *o = find_in(c->options, c->option_count, name, len, letter);
+
+    return o ? o : find_in(cli_common_options, cli_common_option_count, name, len, letter);
+}
+
+static int refuse_unknown(struct parse *p, const char *word, size_t len)
+{
+    char name[CLI_SUGGEST_MAX + 1], remedy[160];
+    struct cli_suggestion s = {.word = name};
+
+    snprintf(name, sizeof(name), "%.*s", (int)len, word);
+    for (size_t i = 0; i < p->command->option_count; i++)
+        if (p->command->options[i].name)
+            cli_suggestion_offer(&s, p->command->options[i].name);
+    for (size_t i = 0; i < cli_common_option_count; i++)
+        cli_suggestion_offer(&s, cli_common_options[i].name);
+    if (s.best)
+        snprintf(remedy, sizeof(remedy), "did you mean '--%s'?", s.best);
+    else
+        snprintf(remedy, sizeof(remedy), "see 'allot help %s'", p->command->name);
+    return err_set(p->err, -EINVAL, ERR_INVALID, NULL, remedy, "unknown option '--%.*s'", (int)len,
+                   word);
+}
+
+static bool word_in(const char *words, const char *value)
+{
+    size_t len = strlen(value);
+
+    for (const char *w = words; *w;) {
+        size_t n = strcspn(w, " ");
+
+        if (n == len && strncmp(w, value, n) == 0)
+            return true;
+        w += n;
+        w += strspn(w, " ");
+    }
+    return false;
+}
+
+static int take(struct parse *p, const struct cli_option *o, const char *value)
+{
+    struct cli_given given = {.option = o, .value = value};
+
+    if (o->arg && o->words && !word_in(o->words, value)) {
+        char remedy[160];
+
+        snprintf(remedy, sizeof(remedy), "use one of: %s", o->words);
+        return err_set(p->err, -EINVAL, ERR_INVALID, NULL, remedy,
+                       "option '--%s' does not know '%.80s'", o->name, value);
+    }
+    vec_push(&p->args->given, given);
+    return 0;
+}
+
+/* The value of O, which stands in the next word. */
+static int take_next(struct parse *p, const struct cli_option *o)
+{
+    if (p->at >= p->argc)
+        return err_set(p->err, -EINVAL, ERR_MISSING, NULL, NULL, "option '--%s' needs a value (%s)",
+                       o->name, o->arg);
+    return take(p, o, p->argv[p->at++]);
+}
+
+static int parse_long(struct parse *p, const char *word)
+{
+    size_t len = strcspn(word, "=");
+    const struct cli_option *o = find(p->command, word, len, 0);
+
+    if (o == NULL)
+        return refuse_unknown(p, word, len);
+    if (o->arg == NULL && word[len] == '=')
+        return err_set(p->err, -EINVAL, ERR_INVALID, NULL, NULL, "option '--%s' takes no value",
+                       o->name);
+    if (o->arg == NULL)
+        return take(p, o, NULL);
+    return word[len] == '=' ? take(p, o, word + len + 1) : take_next(p, o);
+}
+
+static int parse_short(struct parse *p, const char *letters)
+{
+    for (const char *l = letters; *l; l++) {
+        const struct cli_option *o = find(p->command, NULL, 0, *l);
+        int r;
+
+        if (o == NULL) {
+            char remedy[160];
+
+            snprintf(remedy, sizeof(remedy), "see 'allot help %s'", p->command->name);
+            return err_set(p->err, -EINVAL, ERR_INVALID, NULL, remedy, "unknown option '-%c'", *l);
+        }
+        if (o->arg)
+            return l[1] ? take(p, o, l + 1) : take_next(p, o);
+        r = take(p, o, NULL);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static bool at_command(const struct parse *p)
+{
+    return p->command->command_at > 0 &&
+           p->args->operands.len + 1 >= (size_t)p->command->command_at;
+}
+
+static void take_command(struct parse *p)
+{
+    if (p->at >= p->argc)
+        return;
+    p->args->command_line = &p->argv[p->at];
+    p->args->command_count = (size_t)(p->argc - p->at);
+    p->at = p->argc;
+}
+
+static int parse_words(struct parse *p)
+{
+    while (p->at < p->argc) {
+        const char *word = p->argv[p->at];
+        int r = 0;
+
+        if (strcmp(word, "--") == 0) {
+            p->at++;
+            break;
+        }
+        if (word[0] == '-' && word[1] != '\0') {
+            p->at++;
+            r = word[1] == '-' ? parse_long(p, word + 2) : parse_short(p, word + 1);
+        } else if (at_command(p)) {
+            break;
+        } else {
+            vec_push(&p->args->operands, word);
+            p->at++;
+        }
+        if (r < 0)
+            return r;
+    }
+    if (at_command(p))
+        take_command(p);
+    while (p->at < p->argc)
+        vec_push(&p->args->operands, p->argv[p->at++]);
+    return 0;
+}
+
+static int check_operands(struct parse *p)
+{
+    const struct cli_command *c = p->command;
+    size_t count = p->args->operands.len;
+
+    if (cli_option_given(p->args, "help"))
+        return 0;
+    if (count < (size_t)c->min_operands)
+        return err_set(p->err, -EINVAL, ERR_MISSING, NULL, NULL, "'%s' needs %s", c->name,
+                       c->usage ? c->usage : "an argument");
+    if (c->max_operands != CLI_MANY && count > (size_t)c->max_operands)
+        return err_set(p->err, -EINVAL, ERR_INVALID, NULL, NULL, "unexpected argument '%.80s'",
+                       p->args->operands.items[c->max_operands]);
+    return 0;
+}
+
+int cli_args_parse(const struct cli_command *command, int argc, const char *const *argv,
+                   struct cli_args *ret_args, struct err *err)
+{
+    struct cli_args args = {.command = command};
+    struct parse p = {.command = command, .argc = argc, .argv = argv, .args = &args, .err = err};
+    int r = parse_words(&p);
+
+    if (r == 0)
+        r = check_operands(&p);
+    if (r < 0) {
+        cli_args_done(&args);
+        return r;
+    }
+    *ret_args = args;
+    return 0;
+}
+
+void cli_args_done(struct cli_args *args)
+{
+    vec_done(&args->given);
+    vec_done(&args->operands);
+}
+
+const char *cli_option_each(const struct cli_args *args, const char *name, size_t *it)
+{
+    const struct cli_option *o = find(args->command, name, strlen(name), 0);
+
+    assert(o);
+    while (*it < args->given.len) {
+        const struct cli_given *g = &args->given.items[(*it)++];
+
+        if (g->option == o)
+            return g->value ? g->value : "";
+    }
+    return NULL;
+}
+
+const char *cli_option_value(const struct cli_args *args, const char *name)
+{
+    const char *last = NULL, *v;
+    size_t it = 0;
+
+    while ((v = cli_option_each(args, name, &it)))
+        last = v;
+    return last;
+}
+
+bool cli_option_given(const struct cli_args *args, const char *name)
+{
+    return cli_option_value(args, name) != NULL;
+}

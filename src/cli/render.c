@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/render.h"
+
+#include <json-c/json.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/qty.h"
+#include "base/strbuf.h"
+#include "cli/json.h"
+#include "model/team.h"
+
+const char *cli_milli_text(struct cli *cli, int64_t milli)
+{
+    char text[QTY_TEXT_MAX];
+
+    if (milli == MODEL_UNLIMITED)
+        return "-";
+    return arena_strdup(&cli->arena, qty_format_milli(milli, text));
+}
+
+const char *cli_bytes_text(struct cli *cli, int64_t bytes)
+{
+    char text[QTY_TEXT_MAX];
+
+    if (bytes == MODEL_UNLIMITED)
+        return "-";
+    return arena_strdup(&cli->arena, qty_format_bytes(bytes, text));
+}
+
+const char *cli_when_text(struct cli *cli, struct json_object *json, const char *path)
+{
+    return cli_when(cli_json_time(json, path), cli_now_ms(cli), &cli->arena);
+}
+
+const char *cli_join_text(struct cli *cli, struct json_object *json, const char *path,
+                          const char *separator)
+{
+    _cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
+
+    for (size_t i = 0; i < cli_json_len(json, path); i++) {
+        const char *text = json_object_get_string(cli_json_at(json, path, i));
+
+        strbuf_addf(&b, "%s%s", i ? separator : "", text ? text : "");
+    }
+    return cli_safe(cli, strbuf_str(&b));
+}
+
+struct json_object *cli_task_of(struct json_object *workload, int64_t index)
+{
+    for (size_t i = 0; i < cli_json_len(workload, CLI_TASKS); i++) {
+        struct json_object *task = cli_json_at(workload, CLI_TASKS, i);
+
+        if (cli_json_int(task, "index", -1) == index)
+            return task;
+    }
+    return NULL;
+}
+
+static const char *mig_text(struct cli *cli, struct json_object *group)
+{
+    struct json_object *mig = cli_json_get(group, "mig");
+    _cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
+
+    if (json_object_is_type(mig, json_type_string))
+        return cli_safe(cli, json_object_get_string(mig));
+    if (!json_object_is_type(mig, json_type_object))
+        return NULL;
+    json_object_object_foreach(mig, profile, count)
+    {
+        if (b.len)
+            strbuf_adds(&b, " + ");
+        if (json_object_get_int64(count) > 1)
+            strbuf_addf(&b, "%lld x ", (long long)json_object_get_int64(count));
+        strbuf_adds(&b, profile);
+    }
+    return cli_safe(cli, strbuf_str(&b));
+}
+
+/* What one task of a group asks for. */
+static const char *task_request(struct cli *cli, struct json_object *group)
+{
+    int64_t whole = cli_json_int(group, "gpus", 0), milli = cli_json_milli(group, "gpu", 0);
+    const char *memory = cli_json_text(group, "gpu_memory");
+    int64_t count = cli_json_int(group, "gpu_count", 1);
+    const char *type = cli_json_text(cli_json_at(group, "gpu_type", 0), "");
+    const char *unit = type ? cli_safe(cli, type) : "GPU";
+
+    if (cli_json_get(group, "mig"))
+        return mig_text(cli, group);
+    if (memory)
+        return count > 1 ? arena_printf(&cli->arena, "%s of %lld %s", cli_safe(cli, memory),
+                                        (long long)count, unit)
+                         : arena_printf(&cli->arena, "%s of a %s", cli_safe(cli, memory), unit);
+    if (milli > 0 && count > 1)
+        return arena_printf(&cli->arena, "%s of %lld %s", cli_milli_text(cli, milli),
+                            (long long)count, unit);
+    if (milli > 0)
+        return arena_printf(&cli->arena, "%s %s", cli_milli_text(cli, milli), unit);
+    if (whole > 0)
+        return arena_printf(&cli->arena, "%lld %s", (long long)whole, unit);
+    return "cpu only";
+}
+
+const char *cli_request_text(struct cli *cli, struct json_object *workload)
+{
+    _cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
+    size_t groups = cli_json_len(workload, "groups");
+
+    for (size_t i = 0; i < (groups ? groups : 1); i++) {
+        struct json_object *group = groups ? cli_json_at(workload, "groups", i) : workload;
+        int64_t tasks = cli_json_int(group, "tasks", 1);
+
+        if (i)
+            strbuf_adds(&b, " + ");
+        if (tasks != 1)
+            strbuf_addf(&b, "%lld x ", (long long)tasks);
+        strbuf_adds(&b, task_request(cli, group));
+    }
+    return arena_strdup(&cli->arena, strbuf_str(&b));
+}
+
+const char *cli_reason_text(struct cli *cli, const char *reason)
+{
+    static const struct {
+        const char *reason, *text;
+    } texts[] = {
+        {"none", "starts next"},
+        {"no_such_device", "no such device here"},
+        {"too_large", "larger than any node"},
+        {"above_limit", "above the team's limit"},
+        {"above_guarantee", "above the team's guarantee"},
+        {"team_limit", "team at its limit"},
+        {"team_guarantee", "guarantee is in use"},
+        {"backoff", "launch failed, waits to retry"},
+        {"held", "room is being made"},
+        {"reserved", "would delay a reserved start"},
+        {"topology", "not enough room in one domain"},
+        {"fragmented", "free GPUs are scattered"},
+        {"nodes_down", "nodes down or drained"},
+        {"cpu", "no CPU beside the free GPUs"},
+        {"memory", "no memory beside the free GPUs"},
+        {"no_capacity", "all in use"},
+        {"behind", "others come first"},
+    };
+
+    for (size_t i = 0; reason && i < ARRAY_LEN(texts); i++)
+        if (strcmp(texts[i].reason, reason) == 0)
+            return texts[i].text;
+    return cli_safe(cli, reason);
+}
+
+static const char *pending_note(struct cli *cli, struct json_object *w)
+{
+    const char *reason = cli_json_text(w, "reason");
+    int64_t position = cli_json_int(w, "position", 0), restarts = cli_json_int(w, "restarts", 0);
+    const char *again = restarts > 0 ? ", again" : "";
+
+    if (reason == NULL)
+        return restarts > 0 ? "waits again" : "waits";
+    if (position > 0)
+        return arena_printf(&cli->arena, "#%lld%s: %s", (long long)position, again,
+                            cli_reason_text(cli, reason));
+    return cli_reason_text(cli, reason);
+}
+
+static const char *running_note(struct cli *cli, struct json_object *w)
+{
+    int64_t tasks = cli_json_int(w, "tasks", 1), running = cli_json_int(w, "running_tasks", 0);
+    int64_t restarts = cli_json_int(w, "restarts", 0);
+    _cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
+
+    if (tasks > 1)
+        strbuf_addf(&b, "%lld of %lld tasks", (long long)running, (long long)tasks);
+    if (restarts > 0)
+        strbuf_addf(&b, "%s%lld restart%s", b.len ? ", " : "", (long long)restarts,
+                    restarts == 1 ? "" : "s");
+    return arena_strdup(&cli->arena, strbuf_str(&b));
+}
+
+static const char *ended_note(struct cli *cli, struct json_object *w)
+{
+    const char *message = cli_json_text(w, "message");
+    int64_t code = cli_json_int(w, "exit_code", 0);
+
+    if (code != 0 && message && *message)
+        return arena_printf(&cli->arena, "exit %lld: %s", (long long)code, cli_safe(cli, message));
+    if (code != 0)
+        return arena_printf(&cli->arena, "exit %lld", (long long)code);
+    return cli_safe(cli, message);
+}
+
+const char *cli_workload_note(struct cli *cli, struct json_object *w)
+{
+    const char *state = cli_json_text(w, "state");
+
+    if (state == NULL)
+        return "";
+    if (strcmp(state, "pending") == 0)
+        return pending_note(cli, w);
+    if (strcmp(state, "running") == 0)
+        return running_note(cli, w);
+    return ended_note(cli, w);
+}
+
+const char *cli_devices_text(struct cli *cli, struct json_object *task)
+{
+    const char *list = cli_join_text(cli, task, "devices", ",");
+
+    return *list ? arena_printf(&cli->arena, "gpu %s", list) : "";
+}
+
+void cli_field(struct cli *cli, const char *label, const char *value)
+{
+    if (value == NULL || *value == '\0' || strcmp(value, "-") == 0)
+        return;
+    fprintf(cli->out, "  %s%-13s%s %s\n", cli_style_begin(&cli->style, CLI_DIM), label,
+            cli_style_end(&cli->style), value);
+}
+
+void cli_heading(struct cli *cli, const char *text)
+{
+    fprintf(cli->out, "\n%s%s%s\n", cli_style_begin(&cli->style, CLI_BOLD), text,
+            cli_style_end(&cli->style));
+}
+
+const char *cli_colored(struct cli *cli, const char *text, enum cli_color color)
+{
+    if (!cli->style.color || color == CLI_PLAIN)
+        return text;
+    return arena_printf(&cli->arena, "%s%s%s", cli_style_begin(&cli->style, color), text,
+                        cli_style_end(&cli->style));
+}

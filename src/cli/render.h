@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How the API's objects read: words and small pieces that several commands show alike. All
+ * strings are in cli->arena and safe for a terminal.
+ */
+#ifndef ALLOT_CLI_RENDER_H
+#define ALLOT_CLI_RENDER_H
+
+#include <stdint.h>
+
+#include "cli/cli.h"
+
+struct json_object;
+
+/* Where a workload's tasks stand in the API's answer; "tasks" is their number. */
+#define CLI_TASKS "task_list"
+
+/* Task INDEX of a workload as the API shows it, or NULL. Any thread. */
+struct json_object *cli_task_of(struct json_object *workload, int64_t index);
+
+/* What a workload asks for: "6 x 1 GPU", "0.25 GPU", "10GiB of a GPU", "cpu only". */
+const char *cli_request_text(struct cli *cli, struct json_object *workload);
+/* What matters about it now: place in the queue and why, tasks running, how it ended. */
+const char *cli_workload_note(struct cli *cli, struct json_object *workload);
+/* A reason of the scheduler in a few words: "team at its limit". */
+const char *cli_reason_text(struct cli *cli, const char *reason);
+
+/* Amounts as people read them: "2", "0.25" of thousandths; "10GiB"; "-" for MODEL_UNLIMITED. */
+const char *cli_milli_text(struct cli *cli, int64_t milli);
+const char *cli_bytes_text(struct cli *cli, int64_t bytes);
+/* "3m ago" at PATH of JSON; "-" when absent. */
+const char *cli_when_text(struct cli *cli, struct json_object *json, const char *path);
+/* "gpu 0,3" of a node: the devices of a task or allocation. */
+const char *cli_devices_text(struct cli *cli, struct json_object *task);
+/* The strings of an array, joined by SEPARATOR; "" when there are none. */
+const char *cli_join_text(struct cli *cli, struct json_object *json, const char *path,
+                          const char *separator);
+
+/* "  label     value": one line of a description; nothing for a NULL or empty value. */
+void cli_field(struct cli *cli, const char *label, const char *value);
+/* A heading above a table in a longer answer. */
+void cli_heading(struct cli *cli, const char *text);
+/* Text in a colour, as the style allows. */
+const char *cli_colored(struct cli *cli, const char *text, enum cli_color color);
+
+#endif

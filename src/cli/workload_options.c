@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/workload_options.h"
+
+#include <errno.h>
+#include <json-c/json.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/json_writer.h"
+#include "base/qty.h"
+#include "cli/cli.h"
+#include "cli/json.h"
+#include "cli/session.h"
+#include "model/json.h"
+#include "model/workload.h"
+
+/* Options whose value is passed on as text under another or the same name. */
+static const struct {
+    const char *option, *field;
+} texts[] = {
+    {"name", "name"},
+    {"kind", "kind"},
+    {"class", "class"},
+    {"gpu", "gpu"},
+    {"gpu-memory", "gpu_memory"},
+    {"mig", "mig"},
+    {"cpu", "cpu"},
+    {"memory", "memory"},
+    {"max-run-time", "max_run_time"},
+    {"expected-run-time", "expected_run_time"},
+    {"min-run-time", "min_run_time"},
+    {"image", "image"},
+};
+
+static const struct {
+    const char *option, *field;
+} numbers[] = {
+    {"gpus", "gpus"},           {"gpu-count", "gpu_count"}, {"tasks", "tasks"},
+    {"min-tasks", "min_tasks"}, {"priority", "priority"},   {"max-retries", "max_retries"},
+};
+
+static int write_number(const struct cli_args *args, const char *option, const char *field,
+                        struct json_writer *w, struct err *err)
+{
+    const char *text = cli_option_value(args, option);
+    bool negative = text && *text == '-';
+    int64_t v;
+
+    if (text == NULL)
+        return 0;
+    if (qty_parse_int(text + negative, &v, NULL) < 0)
+        return err_set(err, -EINVAL, ERR_INVALID, NULL, "give a whole number",
+                       "option '--%s' does not understand '%.60s'", option, text);
+    json_key_i64(w, field, negative ? -v : v);
+    return 0;
+}
+
+/* "K=V" options as an object. With TAKE_OWN, "K" alone takes the caller's own variable. */
+static int write_pairs(struct cli *cli, const struct cli_args *args, const char *option,
+                       const char *field, bool take_own, struct json_writer *w, struct err *err)
+{
+    const char *pair;
+    size_t it = 0;
+
+    if (!cli_option_given(args, option))
+        return 0;
+    json_key(w, field);
+    json_begin_object(w);
+    while ((pair = cli_option_each(args, option, &it))) {
+        const char *equals = strchr(pair, '=');
+        const char *own = equals == NULL && take_own ? getenv(pair) : NULL;
+
+        if (equals == NULL && own == NULL)
+            return err_set(err, -EINVAL, ERR_INVALID, NULL, "write K=V",
+                           take_own ? "'--%s %.60s': there is no such variable here"
+                                    : "'--%s %.60s' has no value",
+                           option, pair);
+        if (own)
+            json_key_string(w, pair, own);
+        else
+            json_key_string(w, arena_strndup(&cli->arena, pair, (size_t)(equals - pair)),
+                            equals + 1);
+    }
+    json_end_object(w);
+    return 0;
+}
+
+static void write_array(const struct cli_args *args, const char *option, const char *field,
+                        struct json_writer *w)
+{
+    const char *v;
+    size_t it = 0;
+
+    if (!cli_option_given(args, option))
+        return;
+    json_key(w, field);
+    json_begin_array(w);
+    while ((v = cli_option_each(args, option, &it)))
+        json_string(w, v);
+    json_end_array(w);
+}
+
+/* Folders may be given relative to where the caller stands. */
+static int write_folder(struct cli *cli, const struct cli_args *args, const char *option,
+                        const char *field, struct json_writer *w, struct err *err)
+{
+    const char *folder = cli_option_value(args, option);
+    _cleanup_free_ char *here = NULL;
+
+    if (folder == NULL)
+        return 0;
+    if (*folder == '/') {
+        json_key_string(w, field, folder);
+        return 0;
+    }
+    here = realpath(folder, NULL);
+    if (here == NULL)
+        return err_set(err, -errno, ERR_INVALID, NULL, "give an absolute path",
+                       "option '--%s': no folder '%.200s' here", option, folder);
+    json_key_string(w, field, here);
+    return 0;
+}
+
+static void write_policy(const struct cli_args *args, struct json_writer *w)
+{
+    const char *required = cli_option_value(args, "topology-required");
+    const char *preferred = cli_option_value(args, "topology-preferred");
+    const char *handling = cli_option_value(args, "handling");
+    const char *grace = cli_option_value(args, "grace");
+
+    if (cli_option_given(args, "no-preemptible"))
+        json_key_bool(w, "preemptible", false);
+    if (cli_option_given(args, "no-burst"))
+        json_key_bool(w, "burst", false);
+    if (required || preferred) {
+        json_key(w, "topology");
+        json_begin_object(w);
+        if (required)
+            json_key_string(w, "required", required);
+        if (preferred)
+            json_key_string(w, "preferred", preferred);
+        json_end_object(w);
+    }
+    if (handling || grace) {
+        json_key(w, "preemption");
+        json_begin_object(w);
+        if (handling)
+            json_key_string(w, "handling", handling);
+        if (grace)
+            json_key_string(w, "grace", grace);
+        json_end_object(w);
+    }
+}
+
+static int write_fields(struct cli *cli, const struct cli_args *args, struct json_writer *w,
+                        struct err *err)
+{
+    int r = 0;
+
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+        if (cli_option_given(args, texts[i].option))
+            json_key_string(w, texts[i].field, cli_option_value(args, texts[i].option));
+    for (size_t i = 0; r == 0 && i < ARRAY_LEN(numbers); i++)
+        r = write_number(args, numbers[i].option, numbers[i].field, w, err);
+    if (r == 0)
+        r = write_pairs(cli, args, "env", "env", true, w, err);
+    if (r == 0)
+        r = write_pairs(cli, args, "label", "node_labels", false, w, err);
+    if (r == 0)
+        r = write_folder(cli, args, "workdir", "workdir", w, err);
+    if (r == 0)
+        r = write_folder(cli, args, "checkpoint-dir", "checkpoint_dir", w, err);
+    if (r < 0)
+        return r;
+    write_array(args, "gpu-type", "gpu_type", w);
+    write_policy(args, w);
+    json_key(w, "command");
+    json_begin_array(w);
+    for (size_t i = 0; i < args->command_count; i++)
+        json_string(w, args->command_line[i]);
+    json_end_array(w);
+    return 0;
+}
+
+/* Is NAME the parent of a team in the list? */
+static bool is_parent(struct json_object *list, const char *name)
+{
+    for (size_t i = 0; i < cli_json_len(list, "teams"); i++) {
+        const char *parent = cli_json_text(cli_json_at(list, "teams", i), "parent");
+
+        if (parent && name && strcmp(parent, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The only team that could be meant, or an error that names the choices. */
+static int only_team(struct cli *cli, const char **ret_team, struct err *err)
+{
+    _cleanup_json_ struct json_object *list = NULL;
+    _cleanup_strbuf_ struct strbuf choices = STRBUF_INIT;
+    const char *found = NULL;
+    int count = 0, r;
+
+    r = cli_get(cli, "/v1/teams", &list, err);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < cli_json_len(list, "teams"); i++) {
+        const char *name = cli_json_text(cli_json_at(list, "teams", i), "name");
+
+        if (name == NULL || is_parent(list, name))
+            continue;
+        found = name;
+        strbuf_addf(&choices, "%s%s", count++ ? ", " : "", name);
+    }
+    if (count == 0)
+        return err_set(err, -ENOENT, ERR_NOT_FOUND, NULL,
+                       "an administrator adds one with 'allot team set NAME --guarantee gpu=N'",
+                       "there is no team that could run this");
+    if (count > 1)
+        return err_set(err, -EINVAL, ERR_MISSING, NULL,
+                       "choose with --team, or set ALLOT_TEAM for good", "for which team? %.300s",
+                       cli_safe(cli, strbuf_str(&choices)));
+    *ret_team = arena_strdup(&cli->arena, found);
+    return 0;
+}
+
+/* Refuses here what the server would refuse. */
+static int check_body(struct cli *cli, const struct strbuf *body, struct err *err)
+{
+    _cleanup_json_ struct json_object *json = NULL;
+    struct model_workload w = {0};
+    int r = model_json_parse(body->data, body->len, &json, err);
+
+    return r < 0 ? r : model_workload_decode(json, &cli->arena, &w, err);
+}
+
+int cli_workload_body(struct cli *cli, const struct cli_args *args, struct strbuf *body,
+                      struct err *err)
+{
+    const char *team = cli_option_value(args, "team");
+    struct json_writer w;
+    int r = 0;
+
+    if (args->command_count == 0)
+        return err_set(err, -EINVAL, ERR_MISSING, NULL,
+                       "put it last: allot run --gpu 0.25 -- python3 train.py",
+                       "no command to run");
+    if (team == NULL)
+        team = cli->config.team;
+    if (team == NULL)
+        r = only_team(cli, &team, err);
+    if (r < 0)
+        return r;
+    json_writer_init(&w, body);
+    json_begin_object(&w);
+    json_key_string(&w, "team", team);
+    r = write_fields(cli, args, &w, err);
+    if (r < 0)
+        return r;
+    json_end_object(&w);
+    return check_body(cli, body, err);
+}
+
+int cli_submit_body(struct cli *cli, const char *body, struct json_object **ret_json,
+                    struct err *err)
+{
+    struct cli_call call = {
+        .method = "POST", .path = "/v1/workloads", .body = body, .key = cli_random_key(cli)};
+
+    return cli_call(cli, &call, ret_json, err);
+}
