@@ -36,9 +36,8 @@ static const char *const sql_texts[APPLY_SQL_COUNT] = {
         " ON CONFLICT(workload, idx) DO UPDATE SET attempt = ?3, state = ?4, node = ?5,"
         " devices = ?6, gpu_milli = ?7, held_until_ms = ?8, started_ms = ?9, ended_ms = ?10,"
         " exit_code = ?11, exit_signal = ?12, message = ?13",
-    [APPLY_PUT_NODE] =
-        "INSERT INTO nodes(id, name, state, drained, json) VALUES(?1, ?2, ?3, ?4, ?5)"
-        " ON CONFLICT(id) DO UPDATE SET name = ?2, state = ?3, drained = ?4, json = ?5",
+    [APPLY_PUT_NODE] = "INSERT INTO nodes(id, name, json) VALUES(?1, ?2, ?3)"
+                       " ON CONFLICT(id) DO UPDATE SET name = ?2, json = ?3",
     [APPLY_PUT_ALLOCATION] =
         "INSERT INTO allocations(id, workload, task, attempt, team, node, devices, gpu_milli,"
         " cpu_milli, memory_bytes, start_ms, end_ms, busy_ns, seen_ms) VALUES(?1, ?2, ?3, ?4, ?5,"
@@ -334,8 +333,6 @@ static int put_node(struct apply *a, const struct model_node *n, struct err *err
     model_node_encode(n, &w);
     bind_id(&b, n->id);
     bind_text(&b, n->name);
-    bind_text(&b, model_node_state_name(n->state));
-    bind_i64(&b, n->drained);
     bind_text(&b, strbuf_str(&json));
     return end(&b, n->id, err);
 }

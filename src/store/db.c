@@ -2,6 +2,7 @@
 #include "store/db.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -134,8 +135,17 @@ static int apply_settings(struct db *db, enum db_role role, struct err *err)
     return r < 0 ? r : db_exec(db, settings[role], err);
 }
 
+/* SQLite counts its memory under one lock for all connections unless told not to; that is a
+ * tenth of a submit. The call fails, harmlessly, where something else initialised it before. */
+static void configure_once(void)
+{
+    sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+}
+
 int db_open(struct db *db, const char *path, const char *vfs, enum db_role role, struct err *err)
 {
+    static pthread_once_t configured = PTHREAD_ONCE_INIT;
+    pthread_once(&configured, configure_once);
     *db = (struct db){.path = path};
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
     int rc = sqlite3_open_v2(path, &db->handle, flags, vfs);
@@ -145,13 +155,19 @@ int db_open(struct db *db, const char *path, const char *vfs, enum db_role role,
     return r;
 }
 
-void db_close(struct db *db)
+static void drop_statements(struct db *db)
 {
     size_t it = 0;
     sqlite3_stmt *stmt;
     while ((stmt = map_next(&db->statements, &it)) != NULL)
         sqlite3_finalize(stmt);
     map_done(&db->statements);
+    db->statements = (struct map)MAP_INIT;
+}
+
+void db_close(struct db *db)
+{
+    drop_statements(db);
     sqlite3_close(db->handle);
     *db = (struct db){0};
 }
@@ -159,27 +175,21 @@ void db_close(struct db *db)
 int db_prepare(struct db *db, const char *sql, sqlite3_stmt **ret_stmt, struct err *err)
 {
     sqlite3_stmt *stmt = map_get_str(&db->statements, sql);
-    /* A walk whose callback reads again on this connection cannot happen: each reader has its
-     * own. A statement that is busy would still be a bug here, not a race. */
-    if (stmt) {
-        *ret_stmt = stmt;
-        return 0;
-    }
-    int rc = sqlite3_prepare_v3(db->handle, sql, -1, SQLITE_PREPARE_PERSISTENT, &stmt, NULL);
-    if (rc != SQLITE_OK)
-        return db_error(db, rc, err);
-    if (db->statements.len < DB_STATEMENTS_MAX)
+    if (!stmt) {
+        if (db->statements.len >= DB_STATEMENTS_MAX)
+            drop_statements(db);
+        int rc = sqlite3_prepare_v3(db->handle, sql, -1, SQLITE_PREPARE_PERSISTENT, &stmt, NULL);
+        if (rc != SQLITE_OK)
+            return db_error(db, rc, err);
         map_put_str(&db->statements, sqlite3_sql(stmt), stmt);
+    }
     *ret_stmt = stmt;
     return 0;
 }
 
-void db_release(struct db *db, sqlite3_stmt *stmt)
+void db_release(sqlite3_stmt *stmt)
 {
-    if (!stmt)
-        return;
     sqlite3_reset(stmt);
-    sqlite3_clear_bindings(stmt);
-    if (map_get_str(&db->statements, sqlite3_sql(stmt)) != stmt)
-        sqlite3_finalize(stmt);
+    if (stmt)
+        sqlite3_clear_bindings(stmt);
 }

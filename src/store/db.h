@@ -4,8 +4,8 @@
  * translation of SQLite's errors.
  *
  * A connection belongs to one thread at a time (it is opened without SQLite's own mutex).
- * Prepared statements are kept per connection under their text, DB_STATEMENTS_MAX of them; a
- * text that finds the table full is prepared for one use.
+ * Prepared statements are kept per connection under their text. Texts depend on what clients
+ * filter by, so there is a limit: a text that finds the table full empties it.
  *
  * Pages are cached in DB_CACHE_KIB; the operating system's cache holds the rest, which keeps an
  * idle server small. Memory mapping stays off: an I/O error under it would be a signal.
@@ -37,9 +37,11 @@ int db_open(struct db *db, const char *path, const char *vfs, enum db_role role,
 /* Finalizes all statements and closes; a closed or zeroed DB is fine. */
 void db_close(struct db *db);
 
-/* The statement for SQL, reset and ready to bind; give it back with db_release(). */
+/* The statement for SQL, reset and ready to bind; give it back with db_release() before the next
+ * one is asked for. */
 int db_prepare(struct db *db, const char *sql, sqlite3_stmt **ret_stmt, struct err *err);
-void db_release(struct db *db, sqlite3_stmt *stmt);
+/* Ends its use; NULL is fine. */
+void db_release(sqlite3_stmt *stmt);
 
 /* Runs SQL (one or more statements, no results wanted). */
 int db_exec(struct db *db, const char *sql, struct err *err);

@@ -19,8 +19,8 @@
 #define PAGE_MAX 1000
 
 #define STATE_BIT(s) (1u << (s))
-#define LIVE_MASK                                                                                \
-    (STATE_BIT(MODEL_WORKLOAD_PENDING) | STATE_BIT(MODEL_WORKLOAD_RUNNING) |                     \
+#define LIVE_MASK                                                            \
+    (STATE_BIT(MODEL_WORKLOAD_PENDING) | STATE_BIT(MODEL_WORKLOAD_RUNNING) | \
      STATE_BIT(MODEL_WORKLOAD_STOPPING))
 
 static int check_limit(int32_t limit, struct err *err)
@@ -200,16 +200,15 @@ int read_list_workloads(void *store, const struct store_workload_filter *filter,
 
 /* ---- tasks and allocations of one workload ------------------------------------------------- */
 
-int read_list_tasks(void *store, uint64_t workload, store_task_fn *fn, void *user,
-                    struct err *err)
+int read_list_tasks(void *store, uint64_t workload, store_task_fn *fn, void *user, struct err *err)
 {
     struct store *s = store;
     _cleanup_query_ struct query q = QUERY_INIT;
-    int r = query_begin(&s->readers,
-                        "SELECT " ROW_TASK_COLUMNS
-                        " FROM tasks t LEFT JOIN nodes n ON n.id = t.node"
-                        " WHERE t.workload = :workload ORDER BY t.idx",
-                        &q, err);
+    int r =
+        query_begin(&s->readers,
+                    "SELECT " ROW_TASK_COLUMNS " FROM tasks t LEFT JOIN nodes n ON n.id = t.node"
+                    " WHERE t.workload = :workload ORDER BY t.idx",
+                    &q, err);
     if (r < 0)
         return r;
     bind_named_id(q.stmt, ":workload", workload);

@@ -108,14 +108,13 @@ int read_find_token(void *store, const uint8_t *hash, int64_t now_ms, struct are
     return 0;
 }
 
-int read_get_team(void *store, const char *name, struct arena *arena,
-                  struct model_team *ret_team, struct err *err)
+int read_get_team(void *store, const char *name, struct arena *arena, struct model_team *ret_team,
+                  struct err *err)
 {
     _cleanup_query_ struct query q = QUERY_INIT;
-    int r = one_by_text(store,
-                        "SELECT " ROW_TEAM_COLUMNS ROW_TEAM_FROM
-                        "WHERE t.name = ?1 AND t.deleted = 0",
-                        name, &q, err);
+    int r = one_by_text(
+        store, "SELECT " ROW_TEAM_COLUMNS ROW_TEAM_FROM "WHERE t.name = ?1 AND t.deleted = 0", name,
+        &q, err);
     if (r <= 0)
         return r < 0 ? r : not_found(err, "team", name);
     struct row row = row_begin(q.stmt, "teams", err);
@@ -147,8 +146,8 @@ int read_get_reply(void *store, const char *key, int64_t now_ms, struct arena *a
                    struct store_reply *ret_reply, struct err *err)
 {
     _cleanup_query_ struct query q = QUERY_INIT;
-    int r = one_by_text(store, "SELECT status, digest, body, expires_ms FROM replies WHERE key = ?1",
-                        key, &q, err);
+    int r = one_by_text(
+        store, "SELECT status, digest, body, expires_ms FROM replies WHERE key = ?1", key, &q, err);
     if (r < 0)
         return r;
     if (r > 0) {

@@ -22,10 +22,9 @@ int read_each_team(void *store, store_team_fn *fn, void *user, struct err *err)
 {
     struct store *s = store;
     _cleanup_query_ struct query q = QUERY_INIT;
-    int r = query_begin(&s->readers,
-                        "SELECT " ROW_TEAM_COLUMNS ROW_TEAM_FROM
-                        "WHERE t.deleted = 0 ORDER BY t.id",
-                        &q, err);
+    int r = query_begin(
+        &s->readers, "SELECT " ROW_TEAM_COLUMNS ROW_TEAM_FROM "WHERE t.deleted = 0 ORDER BY t.id",
+        &q, err);
     while (r == 0 && (r = query_step(&q, err)) > 0) {
         struct row row = row_begin(q.stmt, "teams", err);
         struct model_team team;
@@ -41,8 +40,7 @@ int read_each_node(void *store, store_node_fn *fn, void *user, struct err *err)
     struct store *s = store;
     struct arena arena __attribute__((cleanup(arena_done))) = ARENA_INIT;
     _cleanup_query_ struct query q = QUERY_INIT;
-    int r = query_begin(&s->readers, "SELECT " ROW_NODE_COLUMNS " FROM nodes ORDER BY id", &q,
-                        err);
+    int r = query_begin(&s->readers, "SELECT " ROW_NODE_COLUMNS " FROM nodes ORDER BY id", &q, err);
     while (r == 0 && (r = query_step(&q, err)) > 0) {
         struct row row = row_begin(q.stmt, "nodes", err);
         struct model_node node;
@@ -59,8 +57,8 @@ int read_each_user(void *store, store_user_fn *fn, void *user, struct err *err)
     struct store *s = store;
     struct arena arena __attribute__((cleanup(arena_done))) = ARENA_INIT;
     _cleanup_query_ struct query q = QUERY_INIT;
-    int r = query_begin(&s->readers, "SELECT " ROW_USER_COLUMNS " FROM users u ORDER BY u.name",
-                        &q, err);
+    int r = query_begin(&s->readers, "SELECT " ROW_USER_COLUMNS " FROM users u ORDER BY u.name", &q,
+                        err);
     while (r == 0 && (r = query_step(&q, err)) > 0) {
         struct row row = row_begin(q.stmt, "users", err);
         struct model_user u;
@@ -72,8 +70,7 @@ int read_each_user(void *store, store_user_fn *fn, void *user, struct err *err)
     return r;
 }
 
-int read_each_token(void *store, const char *owner, store_token_fn *fn, void *user,
-                    struct err *err)
+int read_each_token(void *store, const char *owner, store_token_fn *fn, void *user, struct err *err)
 {
     struct store *s = store;
     _cleanup_query_ struct query q = QUERY_INIT;
@@ -100,8 +97,7 @@ int read_each_live_workload(void *store, store_workload_fn *fn, void *user, stru
     _cleanup_query_ struct query q = QUERY_INIT;
     int r = query_begin(&s->readers,
                         "SELECT " ROW_WORKLOAD_COLUMNS
-                        " FROM workloads w INDEXED BY workloads_live WHERE " LIVE
-                        " ORDER BY w.id",
+                        " FROM workloads w INDEXED BY workloads_live WHERE " LIVE " ORDER BY w.id",
                         &q, err);
     while (r == 0 && (r = query_step(&q, err)) > 0) {
         struct row row = row_begin(q.stmt, "workloads", err);
@@ -122,11 +118,9 @@ int read_each_live_task(void *store, store_task_fn *fn, void *user, struct err *
     _cleanup_query_ struct query q = QUERY_INIT;
     /* CROSS JOIN fixes the order of the loops: tasks of ended workloads are never visited. */
     int r = query_begin(&s->readers,
-                        "SELECT " ROW_TASK_COLUMNS
-                        " FROM workloads w INDEXED BY workloads_live"
+                        "SELECT " ROW_TASK_COLUMNS " FROM workloads w INDEXED BY workloads_live"
                         " CROSS JOIN tasks t ON t.workload = w.id"
-                        " LEFT JOIN nodes n ON n.id = t.node WHERE " LIVE
-                        " ORDER BY w.id, t.idx",
+                        " LEFT JOIN nodes n ON n.id = t.node WHERE " LIVE " ORDER BY w.id, t.idx",
                         &q, err);
     uint16_t devices[MODEL_GPUS_MAX];
     while (r == 0 && (r = query_step(&q, err)) > 0) {
@@ -143,10 +137,9 @@ int read_each_open_allocation(void *store, store_allocation_fn *fn, void *user, 
 {
     struct store *s = store;
     _cleanup_query_ struct query q = QUERY_INIT;
-    int r = query_begin(&s->readers,
-                        "SELECT " ROW_ALLOCATION_COLUMNS
-                        " FROM allocations WHERE end_ms = 0 ORDER BY id",
-                        &q, err);
+    int r = query_begin(
+        &s->readers,
+        "SELECT " ROW_ALLOCATION_COLUMNS " FROM allocations WHERE end_ms = 0 ORDER BY id", &q, err);
     uint16_t devices[MODEL_GPUS_MAX];
     while (r == 0 && (r = query_step(&q, err)) > 0) {
         struct row row = row_begin(q.stmt, "allocations", err);

@@ -98,11 +98,12 @@ struct held {
 static int add_held(struct team_usage *t, const struct held *h, const struct window *w,
                     struct err *err)
 {
-    int64_t now_end = w->now > h->start ? w->now : h->start;
-    int64_t end = h->end != 0 ? h->end : now_end;
-    int64_t busy_end = h->end != 0            ? h->end
-                       : h->seen > h->start ? (h->seen < end ? h->seen : end)
-                                              : end;
+    int64_t end = h->end != 0 ? h->end : w->now;
+    if (end < h->start)
+        return 0; /* open, and not yet begun at that now */
+    /* A report covers the time up to it; without one there is no busy time to spread. */
+    bool reported = h->end == 0 && h->seen > h->start && h->seen < end;
+    int64_t busy_end = reported ? h->seen : end;
     struct interval cut = {clamp(h->start, w->from, w->to), clamp(end, w->from, w->to)};
     bool instant = h->start == end && h->start >= w->from && h->start < w->to;
     int64_t ms = cut.end - cut.start;
@@ -187,10 +188,11 @@ int read_usage(void *store, int64_t from_ms, int64_t to_ms, int64_t now_ms, stor
     struct window w = {from_ms, to_ms, now_ms};
     struct usage u __attribute__((cleanup(usage_done))) = {0};
     _cleanup_query_ struct query q = QUERY_INIT;
-    int r = query_begin(&s->readers,
-                        USAGE_SELECT " WHERE a.end_ms = 0 AND a.start_ms < ?2 UNION ALL "
-                        USAGE_SELECT " WHERE a.end_ms >= max(?1, 1) AND a.start_ms < ?2",
-                        &q, err);
+    int r =
+        query_begin(&s->readers,
+                    USAGE_SELECT " WHERE a.end_ms = 0 AND a.start_ms < ?2 UNION ALL " USAGE_SELECT
+                                 " WHERE a.end_ms >= max(?1, 1) AND a.start_ms < ?2",
+                    &q, err);
     if (r < 0)
         return r;
     sqlite3_bind_int64(q.stmt, 1, from_ms);

@@ -77,7 +77,7 @@ int query_begin(struct readers *r, const char *sql, struct query *q, struct err 
 
 int query_next(struct query *q, const char *sql, struct err *err)
 {
-    db_release(&q->reader->db, q->stmt);
+    db_release(q->stmt);
     q->stmt = NULL;
     return db_prepare(&q->reader->db, sql, &q->stmt, err);
 }
@@ -94,7 +94,7 @@ void query_end(struct query *q)
 {
     if (!q->reader)
         return;
-    db_release(&q->reader->db, q->stmt);
+    db_release(q->stmt);
     put_back(q->readers, q->reader);
     *q = (struct query)QUERY_INIT;
 }

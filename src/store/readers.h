@@ -42,9 +42,9 @@ struct query {
     sqlite3_stmt *stmt;
 };
 
-#define QUERY_INIT                                                                               \
-    {                                                                                            \
-        0                                                                                        \
+#define QUERY_INIT \
+    {              \
+        0          \
     }
 #define _cleanup_query_ __attribute__((cleanup(query_end)))
 

@@ -149,27 +149,15 @@ int row_node(struct row *row, struct arena *arena, struct model_node *ret_node)
 {
     uint64_t id = row_id(row, "id");
     const char *name = row_text(row, "name");
-    const char *state = row_text(row, "state");
-    bool drained = row_int(row, "drained", 0, 1) != 0;
     const char *json = row_text(row, "json");
     if (row->status < 0)
         return row->status;
-
     struct model_node n = {0};
     struct err cause = ERR_INIT;
     if (model_node_decode(json, strlen(json), arena, &n, &cause) < 0)
         return row_refuse(row, "json", arena_printf(arena, "a node (%s)", cause.text));
-    int known = -1;
-    for (int v = MODEL_NODE_UP; v <= MODEL_NODE_UNKNOWN; v++) {
-        if (strcmp(state, model_node_state_name((enum model_node_state)v)) == 0)
-            known = v;
-    }
-    if (known < 0)
-        return row_refuse(row, "state", "a state of nodes");
-    n.id = id;
-    n.name = arena_strdup(arena, name);
-    n.state = (enum model_node_state)known;
-    n.drained = drained;
+    if (n.id != id || strcmp(n.name, name) != 0)
+        return row_refuse(row, "json", "the node of this row");
     *ret_node = n;
     return 0;
 }

@@ -66,8 +66,7 @@ static const char step_1[] =
     " PRIMARY KEY(workload, idx)) STRICT, WITHOUT ROWID;"
 
     "CREATE TABLE nodes("
-    " id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, state TEXT NOT NULL,"
-    " drained INTEGER NOT NULL, json TEXT NOT NULL) STRICT;"
+    " id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, json TEXT NOT NULL) STRICT;"
 
     "CREATE TABLE allocations("
     " id INTEGER PRIMARY KEY, workload INTEGER NOT NULL REFERENCES workloads(id),"
@@ -115,8 +114,8 @@ static int run_steps(struct db *db, const struct schema_step *steps, int from, i
         struct err cause = ERR_INIT;
         int r = db_exec(db, steps[i].sql, &cause);
         if (r < 0)
-            return err_set(err, r, cause.code, NULL, cause.remedy,
-                           "schema step %d (%s) failed: %s", i + 1, steps[i].what, cause.text);
+            return err_set(err, r, cause.code, NULL, cause.remedy, "schema step %d (%s) failed: %s",
+                           i + 1, steps[i].what, cause.text);
     }
     char sql[64];
     snprintf(sql, sizeof(sql), "PRAGMA user_version=%d", to);

@@ -82,8 +82,7 @@ static int open_database(struct store *s, const struct store_options *o, struct 
     if (r < 0)
         return r;
     w->retention.max_events = o->max_events > 0 ? o->max_events : DEFAULT_MAX_EVENTS;
-    w->checkpoint_pages =
-        o->checkpoint_pages > 0 ? o->checkpoint_pages : DEFAULT_CHECKPOINT_PAGES;
+    w->checkpoint_pages = o->checkpoint_pages > 0 ? o->checkpoint_pages : DEFAULT_CHECKPOINT_PAGES;
     return writer_start(w, s->path, err);
 }
 

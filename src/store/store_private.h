@@ -35,8 +35,7 @@ int read_last_ids(void *store, uint64_t *ret_workload, uint64_t *ret_event, uint
 /* read_list.c: lists with filters and pages */
 int read_list_workloads(void *store, const struct store_workload_filter *filter,
                         store_workload_fn *fn, void *user, struct err *err);
-int read_list_tasks(void *store, uint64_t workload, store_task_fn *fn, void *user,
-                    struct err *err);
+int read_list_tasks(void *store, uint64_t workload, store_task_fn *fn, void *user, struct err *err);
 int read_list_allocations(void *store, uint64_t workload, store_allocation_fn *fn, void *user,
                           struct err *err);
 int read_list_events(void *store, const struct store_event_filter *filter, store_event_fn *fn,
@@ -47,8 +46,8 @@ int read_get_workload(void *store, uint64_t id, struct arena *arena,
                       struct model_workload *ret_workload, struct err *err);
 int read_find_token(void *store, const uint8_t *hash, int64_t now_ms, struct arena *arena,
                     struct model_token *ret_token, struct model_user *ret_user, struct err *err);
-int read_get_team(void *store, const char *name, struct arena *arena,
-                  struct model_team *ret_team, struct err *err);
+int read_get_team(void *store, const char *name, struct arena *arena, struct model_team *ret_team,
+                  struct err *err);
 int read_get_meta(void *store, const char *key, struct arena *arena, const char **ret_value,
                   struct err *err);
 int read_get_reply(void *store, const char *key, int64_t now_ms, struct arena *arena,

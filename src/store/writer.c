@@ -112,7 +112,7 @@ struct group_effect {
     int64_t events;    /* added */
     int64_t first_seq; /* smallest one added, 0 = none */
     int64_t last_seq;
-    int64_t time_ms;   /* of its newest event: the store has no clock of its own */
+    int64_t time_ms; /* of its newest event: the store has no clock of its own */
 };
 
 static void note_effects(struct group_effect *e, const struct store_txn *txn)

@@ -51,7 +51,7 @@ struct writer {
     int checkpoint_pages;
 
     pthread_t thread;
-    bool running; /* the thread was started */
+    bool running;         /* the thread was started */
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t wake;
     struct writer_group *first, *last;
