@@ -8,7 +8,7 @@
 #ifndef ALLOT_BASE_LOG_H
 #define ALLOT_BASE_LOG_H
 
-enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARN, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
+enum log_level { LOG_LEVEL_NONE, LOG_LEVEL_ERROR, LOG_LEVEL_WARN, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
 
 /* Set once by main before threads start; default INFO. */
 void log_set_level(enum log_level max);

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-int access_admin(const struct core_actor *actor, const char *what, struct err *err)
+int core_access_admin(const struct core_actor *actor, const char *what, struct err *err)
 {
     if (actor->admin)
         return 0;
@@ -12,7 +12,7 @@ int access_admin(const struct core_actor *actor, const char *what, struct err *e
                    "user '%s' may not %s", actor->name, what);
 }
 
-int access_team(const struct core_actor *actor, const struct core_team *team, struct err *err)
+int core_access_team(const struct core_actor *actor, const struct core_team *team, struct err *err)
 {
     if (actor->admin)
         return 0;

@@ -51,7 +51,7 @@ int64_t core_now_ms(struct core *core)
 static void host_event(void *host, const struct engine_event *event)
 {
     struct core *core = host;
-    struct core_message *m = message_new(MESSAGE_ENGINE);
+    struct core_message *m = core_message_new(MESSAGE_ENGINE);
 
     m->event = *event;
     m->event.intent = arena_strdup(&m->arena, event->intent);
@@ -66,14 +66,14 @@ static void host_event(void *host, const struct engine_event *event)
         if (model_node_decode(strbuf_str(&text), text.len, &m->arena, node, NULL) < 0) {
             log_error("the engine reported a node that cannot be read: %s", strbuf_str(&text));
             strbuf_done(&text);
-            message_free(m);
+            core_message_free(m);
             return;
         }
         node->state = event->node->state;
         m->event.node = node;
         strbuf_done(&text);
     }
-    queue_push(&core->queue, m);
+    core_queue_push(&core->queue, m);
 }
 
 static int host_load_launch(void *host, uint64_t workload, struct arena *arena,
@@ -103,22 +103,22 @@ struct command_rule {
 };
 
 static const struct command_rule rules[] = {
-    [CORE_TEAM_PUT] = {command_team_put, true, true},
-    [CORE_TEAM_DELETE] = {command_team_delete, true, true},
-    [CORE_WORKLOADS_SUBMIT] = {command_submit, true, false},
-    [CORE_WORKLOAD_STOP] = {command_stop, true, false},
-    [CORE_EXPLAIN] = {command_explain, false, false},
-    [CORE_EXPLAIN_BRIEF] = {command_explain_brief, false, false},
-    [CORE_NODE_DRAIN] = {command_drain, true, true},
-    [CORE_USER_PUT] = {command_user_put, true, true},
-    [CORE_USER_DELETE] = {command_user_delete, true, true},
-    [CORE_TOKEN_CREATE] = {command_token_create, true, true},
-    [CORE_TOKEN_DELETE] = {command_token_delete, true, false},
-    [CORE_TEAM_USAGE] = {command_team_usage, false, false},
-    [CORE_STATUS] = {command_status, false, false},
+    [CORE_TEAM_PUT] = {core_command_team_put, true, true},
+    [CORE_TEAM_DELETE] = {core_command_team_delete, true, true},
+    [CORE_WORKLOADS_SUBMIT] = {core_command_submit, true, false},
+    [CORE_WORKLOAD_STOP] = {core_command_stop, true, false},
+    [CORE_EXPLAIN] = {core_command_explain, false, false},
+    [CORE_EXPLAIN_BRIEF] = {core_command_explain_brief, false, false},
+    [CORE_NODE_DRAIN] = {core_command_drain, true, true},
+    [CORE_USER_PUT] = {core_command_user_put, true, true},
+    [CORE_USER_DELETE] = {core_command_user_delete, true, true},
+    [CORE_TOKEN_CREATE] = {core_command_token_create, true, true},
+    [CORE_TOKEN_DELETE] = {core_command_token_delete, true, false},
+    [CORE_TEAM_USAGE] = {core_command_team_usage, false, false},
+    [CORE_STATUS] = {core_command_status, false, false},
 };
 
-void command_finish(struct core_command *c, int status)
+void core_command_finish(struct core_command *c, int status)
 {
     c->status = status;
     c->done(c);
@@ -143,7 +143,7 @@ static void run_command(struct core *core, struct core_command *c)
     else
         r = rule->run(core, c);
     if (r < 0)
-        command_finish(c, r);
+        core_command_finish(c, r);
     else if (rule->barrier)
         core->barrier = c;
 }
@@ -169,16 +169,16 @@ static void handle(struct core *core, struct core_message *m)
         run_command(core, m->command);
         break;
     case MESSAGE_ENGINE:
-        report_handle(core, &m->event);
+        core_report_handle(core, &m->event);
         break;
     case MESSAGE_COMMITTED:
-        journal_committed(core);
+        core_journal_committed(core);
         break;
     case MESSAGE_STOP:
         core->stopping = true;
         break;
     }
-    message_free(m);
+    core_message_free(m);
 }
 
 /* After a commit: is the structural command through? Then the others may go on. */
@@ -199,10 +199,10 @@ static void lift_barrier(struct core *core)
 
 void core_submit(struct core *core, struct core_command *command)
 {
-    struct core_message *m = message_new(MESSAGE_COMMAND);
+    struct core_message *m = core_message_new(MESSAGE_COMMAND);
 
     m->command = command;
-    queue_push(&core->queue, m);
+    core_queue_push(&core->queue, m);
 }
 
 /* ---- the loop --------------------------------------------------------------------------- */
@@ -246,17 +246,17 @@ static void turn(struct core *core, struct core_message *messages)
         handle(core, m);
         lift_barrier(core);
     }
-    workload_check_limits(core);
+    core_workload_check_limits(core);
     if (core->reconciled && !core->journal.failing &&
         (core->dirty || sched_next_ms(core->sched) <= core->now_ms))
-        decide(core);
-    journal_flush(core);
+        core_decide(core);
+    core_journal_flush(core);
     arena_reset(&core->turn);
 }
 
 static void record_start(struct core *core)
 {
-    record_event(core, journal_txn(core),
+    core_record_event(core, core_journal_txn(core),
                  &(struct model_event){.type = MODEL_EVENT_SERVER,
                                        .task = -1,
                                        .message = "server started"});
@@ -266,14 +266,14 @@ void core_begin(struct core *core)
 {
     read_clock(core);
     record_start(core);
-    load_reconcile(core);
-    journal_flush(core);
+    core_load_reconcile(core);
+    core_journal_flush(core);
     arena_reset(&core->turn);
 }
 
 int64_t core_step(struct core *core)
 {
-    turn(core, queue_take(&core->queue, 0));
+    turn(core, core_queue_take(&core->queue, 0));
     return next_turn_ms(core);
 }
 
@@ -281,14 +281,14 @@ void core_run(struct core *core)
 {
     core_begin(core);
     while (!core->stopping)
-        turn(core, queue_take(&core->queue, sleep_ms(core)));
-    while (core->journal.committing || (!journal_idle(core) && !core->journal.failing))
-        turn(core, queue_take(&core->queue, IDLE_MS));
+        turn(core, core_queue_take(&core->queue, sleep_ms(core)));
+    while (core->journal.committing || (!core_journal_idle(core) && !core->journal.failing))
+        turn(core, core_queue_take(&core->queue, IDLE_MS));
 }
 
 void core_stop(struct core *core)
 {
-    queue_push(&core->queue, message_new(MESSAGE_STOP));
+    core_queue_push(&core->queue, core_message_new(MESSAGE_STOP));
 }
 
 /* ---- create and destroy ----------------------------------------------------------------- */
@@ -304,9 +304,9 @@ static int read_meta(struct core *core, const char *key, const char **ret, struc
 
 static void put_meta(struct core *core, const char *key, const char *value)
 {
-    struct store_txn *txn = journal_txn(core);
+    struct store_txn *txn = core_journal_txn(core);
 
-    journal_op(txn, &(struct store_op){.kind = STORE_PUT_META,
+    core_journal_op(txn, &(struct store_op){.kind = STORE_PUT_META,
                                        .meta = {key, arena_strdup(&txn->arena, value)}});
 }
 
@@ -367,7 +367,7 @@ int core_create(const struct core_config *config, const struct core_ports *ports
     core->config = *config;
     core->ports = *ports;
     core->limits = (struct heap)HEAP_INIT(limit_before);
-    r = queue_init(&core->queue);
+    r = core_queue_init(&core->queue);
     if (r < 0) {
         free(core);
         return r;
@@ -382,7 +382,7 @@ int core_create(const struct core_config *config, const struct core_ports *ports
     if (r == 0) {
         read_clock(core);
         core->started_ms = core->now_ms;
-        r = load_state(core, err);
+        r = core_load_state(core, err);
     }
     arena_reset(&core->turn);
     if (r < 0) {
@@ -412,19 +412,19 @@ void core_destroy(struct core *core)
 {
     if (core == NULL)
         return;
-    journal_done(core);
-    queue_done(&core->queue);
+    core_journal_done(core);
+    core_queue_done(&core->queue);
     sched_destroy(core->sched);
-    FREE_ALL(core->workloads, struct core_workload, workload_free);
+    heap_done(&core->limits); /* before its elements */
+    FREE_ALL(core->workloads, struct core_workload, core_workload_free);
     FREE_ALL(core->shape_ids, struct core_shape, free_shape);
-    FREE_ALL(core->teams, struct core_team, team_free);
-    FREE_ALL(core->nodes, struct core_node, node_free);
+    FREE_ALL(core->teams, struct core_team, core_team_free);
+    FREE_ALL(core->nodes, struct core_node, core_node_free);
     map_done(&core->shapes);
     map_done(&core->team_names);
     map_done(&core->node_names);
     map_done(&core->users);
     map_done(&core->interned);
-    heap_done(&core->limits);
     arena_done(&core->strings);
     arena_done(&core->turn);
     free(core);

@@ -74,7 +74,7 @@ static void open_allocation(struct core *core, struct core_workload *w, int32_t 
         .seen_ms = core->now_ms,
     };
     t->usage_stored_ms = core->now_ms;
-    record_allocation(core, &t->allocation);
+    core_record_allocation(core, &t->allocation);
 }
 
 /* Nodes of the tasks that are placed, by rank. */
@@ -98,14 +98,14 @@ static const char *node_list(struct core_workload *w, struct arena *arena)
 /* Copies all that the engine needs into the transaction that carries the intent. */
 static void launch(struct core *core, struct core_workload *w, int32_t index, const char *nodes)
 {
-    struct store_txn *txn = journal_txn(core);
+    struct store_txn *txn = core_journal_txn(core);
     struct core_task *t = &w->tasks[index];
     struct engine_start *start = arena_new(&txn->arena, struct engine_start);
     char intent[MODEL_INTENT_MAX];
     int32_t rank_in_group;
     int32_t group = model_shape_group_of(w->shape->model, index, &rank_in_group);
 
-    task_intent(w, index, intent);
+    core_task_intent(w, index, intent);
     *start = (struct engine_start){
         .intent = arena_strdup(&txn->arena, intent),
         .workload = w->id,
@@ -124,7 +124,7 @@ static void launch(struct core *core, struct core_workload *w, int32_t index, co
         .group = group,
         .rank_in_group = rank_in_group,
     };
-    journal_effect(core, EFFECT_START, intent, start, 0);
+    core_journal_effect(core, EFFECT_START, intent, start, 0);
 }
 
 static void decided_start(struct core *core, struct core_workload *w,
@@ -132,11 +132,11 @@ static void decided_start(struct core *core, struct core_workload *w,
 {
     int32_t index = (int32_t)d->task;
 
-    set_placement(core, &workload_tasks(w)[index], d);
-    task_set_state(core, w, index, MODEL_TASK_STARTING);
+    set_placement(core, &core_workload_tasks(w)[index], d);
+    core_task_set_state(core, w, index, MODEL_TASK_STARTING);
     open_allocation(core, w, index);
-    record_task(core, w, index);
-    record_workload_event(core, w, index, MODEL_EVENT_TASK_STARTING,
+    core_record_task(core, w, index);
+    core_record_workload_event(core, w, index, MODEL_EVENT_TASK_STARTING,
                           arena_printf(&core->turn, "{\"cause\":\"%s\",\"gpu_milli\":%d}",
                                        sched_cause_name(d->cause), d->gpu_milli),
                           "task %d is placed on '%s': %s", index,
@@ -146,14 +146,14 @@ static void decided_start(struct core *core, struct core_workload *w,
 static void decided_hold(struct core *core, struct core_workload *w,
                          const struct sched_decision *d)
 {
-    struct core_task *t = &workload_tasks(w)[d->task];
+    struct core_task *t = &core_workload_tasks(w)[d->task];
 
     if (t->state != MODEL_TASK_HELD)
-        task_set_state(core, w, (int32_t)d->task, MODEL_TASK_HELD);
+        core_task_set_state(core, w, (int32_t)d->task, MODEL_TASK_HELD);
     set_placement(core, t, d);
     t->held_until_ms = d->until_ms;
-    record_task(core, w, (int32_t)d->task);
-    record_workload_event(core, w, (int32_t)d->task, MODEL_EVENT_TASK_HELD, NULL,
+    core_record_task(core, w, (int32_t)d->task);
+    core_record_workload_event(core, w, (int32_t)d->task, MODEL_EVENT_TASK_HELD, NULL,
                           "a place on '%s' is held for task %u: %s", t->node->row.name, d->task,
                           describe_cause(core, d));
 }
@@ -161,10 +161,10 @@ static void decided_hold(struct core *core, struct core_workload *w,
 static void decided_unhold(struct core *core, struct core_workload *w,
                            const struct sched_decision *d)
 {
-    task_release(core, w, (int32_t)d->task, core->now_ms);
-    task_set_state(core, w, (int32_t)d->task, MODEL_TASK_PENDING);
-    record_task(core, w, (int32_t)d->task);
-    record_workload_event(core, w, (int32_t)d->task, MODEL_EVENT_TASK_RELEASED, NULL,
+    core_task_release(core, w, (int32_t)d->task, core->now_ms);
+    core_task_set_state(core, w, (int32_t)d->task, MODEL_TASK_PENDING);
+    core_record_task(core, w, (int32_t)d->task);
+    core_record_workload_event(core, w, (int32_t)d->task, MODEL_EVENT_TASK_RELEASED, NULL,
                           "the place held for task %u is given up: %s", d->task,
                           describe_cause(core, d));
 }
@@ -180,9 +180,9 @@ static void decided_evict(struct core *core, struct core_workload *w,
         /* Once a workload and turn, however many of its tasks go. */
         w->evicted_ms = core->now_ms;
         w->restarts++;
-        workload_set_message(w, "%s", why);
-        record_workload(core, w);
-        record_workload_event(core, w, -1, MODEL_EVENT_EVICTED,
+        core_workload_set_message(w, "%s", why);
+        core_record_workload(core, w);
+        core_record_workload_event(core, w, -1, MODEL_EVENT_EVICTED,
                               arena_printf(&core->turn,
                                            "{\"cause\":\"%s\",\"on_behalf_of\":%llu,"
                                            "\"price_ms\":%lld}",
@@ -191,13 +191,13 @@ static void decided_evict(struct core *core, struct core_workload *w,
                                            (long long)d->price_ms),
                               "%s", why);
     }
-    task_set_state(core, w, index, MODEL_TASK_STOPPING);
-    record_task(core, w, index);
-    record_workload_event(core, w, index, MODEL_EVENT_TASK_STOPPING, NULL,
+    core_task_set_state(core, w, index, MODEL_TASK_STOPPING);
+    core_record_task(core, w, index);
+    core_record_workload_event(core, w, index, MODEL_EVENT_TASK_STOPPING, NULL,
                           "task %d is asked to stop within %lld s: %s", index,
                           (long long)(w->shape->model->grace_ms / 1000), why);
-    task_intent(w, index, intent);
-    journal_effect(core, EFFECT_STOP, intent, NULL, w->shape->model->grace_ms);
+    core_task_intent(w, index, intent);
+    core_journal_effect(core, EFFECT_STOP, intent, NULL, w->shape->model->grace_ms);
 }
 
 static void carry_out(struct core *core, const struct sched_decision *d)
@@ -220,7 +220,7 @@ static void carry_out(struct core *core, const struct sched_decision *d)
         decided_evict(core, w, d);
         break;
     }
-    workload_review(core, w);
+    core_workload_review(core, w);
 }
 
 /* Launches follow all placements of the turn, so that each rank knows where the others are. */
@@ -246,7 +246,7 @@ static void launch_started(struct core *core, const struct sched_decisions *deci
     }
 }
 
-void decide(struct core *core)
+void core_decide(struct core *core)
 {
     const struct sched_decisions *decisions;
 

@@ -56,7 +56,7 @@ static void fill_numbers(struct core *core, const struct core_workload *w,
     x->holders = holders;
 }
 
-int command_explain(struct core *core, struct core_command *c)
+int core_command_explain(struct core *core, struct core_command *c)
 {
     const struct core_workload *w = map_get(&core->workloads, c->id);
     struct model_explanation *x = arena_new(&c->arena, struct model_explanation);
@@ -67,7 +67,7 @@ int command_explain(struct core *core, struct core_command *c)
         return err_set(&c->err, -ENOENT, ERR_NOT_FOUND, "id",
                        "it may have ended: 'allot show' tells", "no live workload has id %llu",
                        (unsigned long long)c->id);
-    r = access_team(&c->actor, w->team, &c->err);
+    r = core_access_team(&c->actor, w->team, &c->err);
     if (r < 0)
         return r;
     x->id = w->id;
@@ -84,11 +84,11 @@ int command_explain(struct core *core, struct core_command *c)
     x->sentence = model_explanation_sentence(x, &c->arena);
     x->remedy = model_explanation_remedy(x, &c->arena);
     c->ret_explanation = x;
-    command_finish(c, 0);
+    core_command_finish(c, 0);
     return 0;
 }
 
-int command_explain_brief(struct core *core, struct core_command *c)
+int core_command_explain_brief(struct core *core, struct core_command *c)
 {
     c->ret_reasons = arena_new_array(&c->arena, const char *, c->id_count);
     c->ret_positions = arena_new_array(&c->arena, uint32_t, c->id_count);
@@ -102,6 +102,6 @@ int command_explain_brief(struct core *core, struct core_command *c)
         c->ret_reasons[i] = sched_reason_name(s.reason);
         c->ret_positions[i] = s.position;
     }
-    command_finish(c, 0);
+    core_command_finish(c, 0);
     return 0;
 }

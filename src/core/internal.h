@@ -109,14 +109,14 @@ struct core_queue {
     struct core_message *first, *last;
 };
 
-int queue_init(struct core_queue *q);
-void queue_done(struct core_queue *q);
-void queue_push(struct core_queue *q, struct core_message *m);
+int core_queue_init(struct core_queue *q);
+void core_queue_done(struct core_queue *q);
+void core_queue_push(struct core_queue *q, struct core_message *m);
 /* Everything queued, oldest first; waits up to TIMEOUT_MS (0 = not at all) if there is nothing. */
-struct core_message *queue_take(struct core_queue *q, int64_t timeout_ms);
+struct core_message *core_queue_take(struct core_queue *q, int64_t timeout_ms);
 /* A message with an arena of its own. */
-struct core_message *message_new(enum core_message_kind kind);
-void message_free(struct core_message *m);
+struct core_message *core_message_new(enum core_message_kind kind);
+void core_message_free(struct core_message *m);
 
 /* ---- journal ---------------------------------------------------------------------------- */
 
@@ -159,18 +159,18 @@ struct core_journal {
 };
 
 /* The arena and transaction that rows of the present moment go to. */
-struct store_txn *journal_txn(struct core *core);
+struct store_txn *core_journal_txn(struct core *core);
 /* A transaction of its own for COMMAND, behind everything recorded so far. */
-struct core_entry *journal_command(struct core *core, struct core_command *command);
-void journal_op(struct store_txn *txn, const struct store_op *op);
-void journal_effect(struct core *core, enum core_effect_kind kind, const char *intent,
+struct core_entry *core_journal_command(struct core *core, struct core_command *command);
+void core_journal_op(struct store_txn *txn, const struct store_op *op);
+void core_journal_effect(struct core *core, enum core_effect_kind kind, const char *intent,
                     const struct engine_start *start, int64_t grace_ms);
 /* Hands the next group to the store if none is under way. */
-void journal_flush(struct core *core);
+void core_journal_flush(struct core *core);
 /* The store has answered. */
-void journal_committed(struct core *core);
-bool journal_idle(const struct core *core);
-void journal_done(struct core *core);
+void core_journal_committed(struct core *core);
+bool core_journal_idle(const struct core *core);
+void core_journal_done(struct core *core);
 
 /* ---- the whole -------------------------------------------------------------------------- */
 
@@ -216,97 +216,97 @@ const struct sched_config *core_sched_config(const struct core *core, struct sch
 
 /* ---- record.c --------------------------------------------------------------------------- */
 
-void record_workload(struct core *core, struct core_workload *w);
-void record_task(struct core *core, struct core_workload *w, int32_t index);
-void record_allocation(struct core *core, const struct model_allocation *a);
+void core_record_workload(struct core *core, struct core_workload *w);
+void core_record_task(struct core *core, struct core_workload *w, int32_t index);
+void core_record_allocation(struct core *core, const struct model_allocation *a);
 /* Appends an event; fields besides type, workload, task, message may be NULL. DATA and MESSAGE
  * are copied. ACTOR NULL = "allot". */
-void record_event(struct core *core, struct store_txn *txn, const struct model_event *event);
-void record_workload_event(struct core *core, const struct core_workload *w, int32_t task,
+void core_record_event(struct core *core, struct store_txn *txn, const struct model_event *event);
+void core_record_workload_event(struct core *core, const struct core_workload *w, int32_t task,
                            const char *type, const char *data, const char *fmt, ...)
     __attribute__((format(printf, 6, 7)));
 /* A model row that points into W and its team. */
-void workload_row(const struct core_workload *w, struct model_workload *ret_row);
+void core_workload_row(const struct core_workload *w, struct model_workload *ret_row);
 
 /* ---- shape.c ---------------------------------------------------------------------------- */
 
 /* Finds or makes the shape; SHAPE is copied. */
-struct core_shape *shape_intern(struct core *core, const struct model_shape *shape);
-int shape_add_stored(struct core *core, uint64_t id, const char *json);
+struct core_shape *core_shape_intern(struct core *core, const struct model_shape *shape);
+int core_shape_add_stored(struct core *core, uint64_t id, const char *json);
 /* Decodes a stored shape when it is first needed. */
-int shape_ready(struct core_shape *s, struct err *err);
+int core_shape_ready(struct core_shape *s, struct err *err);
 /* The scheduler's view of a workload. */
-void shape_sched(const struct core_shape *s, uint64_t id, uint64_t team, bool accepted,
+void core_shape_sched(const struct core_shape *s, uint64_t id, uint64_t team, bool accepted,
                  struct sched_workload *ret);
 
 /* ---- access.c --------------------------------------------------------------------------- */
 
 /* -EACCES with ERR unless the actor is admin, or the team lies in a subtree of its teams. */
-int access_team(const struct core_actor *actor, const struct core_team *team, struct err *err);
-int access_admin(const struct core_actor *actor, const char *what, struct err *err);
+int core_access_team(const struct core_actor *actor, const struct core_team *team, struct err *err);
+int core_access_admin(const struct core_actor *actor, const char *what, struct err *err);
 
 /* ---- commands: stage, or answer at once. Return 0 when taken over, else status with err. --- */
 
-int command_team_put(struct core *core, struct core_command *c);
-int command_team_delete(struct core *core, struct core_command *c);
-int command_submit(struct core *core, struct core_command *c);
-int command_stop(struct core *core, struct core_command *c);
-int command_explain(struct core *core, struct core_command *c);
-int command_explain_brief(struct core *core, struct core_command *c);
-int command_drain(struct core *core, struct core_command *c);
-int command_user_put(struct core *core, struct core_command *c);
-int command_user_delete(struct core *core, struct core_command *c);
-int command_token_create(struct core *core, struct core_command *c);
-int command_token_delete(struct core *core, struct core_command *c);
-int command_team_usage(struct core *core, struct core_command *c);
-int command_status(struct core *core, struct core_command *c);
-void command_finish(struct core_command *c, int status);
-int command_record_reply(struct core *core, struct core_command *c, struct core_entry *entry);
+int core_command_team_put(struct core *core, struct core_command *c);
+int core_command_team_delete(struct core *core, struct core_command *c);
+int core_command_submit(struct core *core, struct core_command *c);
+int core_command_stop(struct core *core, struct core_command *c);
+int core_command_explain(struct core *core, struct core_command *c);
+int core_command_explain_brief(struct core *core, struct core_command *c);
+int core_command_drain(struct core *core, struct core_command *c);
+int core_command_user_put(struct core *core, struct core_command *c);
+int core_command_user_delete(struct core *core, struct core_command *c);
+int core_command_token_create(struct core *core, struct core_command *c);
+int core_command_token_delete(struct core *core, struct core_command *c);
+int core_command_team_usage(struct core *core, struct core_command *c);
+int core_command_status(struct core *core, struct core_command *c);
+void core_command_finish(struct core_command *c, int status);
+int core_command_record_reply(struct core *core, struct core_command *c, struct core_entry *entry);
 
 /* ---- team.c, node.c --------------------------------------------------------------------- */
 
-struct core_team *team_add(struct core *core, const struct model_team *row);
-int team_to_sched(struct core *core, const struct core_team *t);
-void team_free(struct core_team *t);
-void node_report(struct core *core, const struct model_node *report);
-struct core_node *node_add(struct core *core, const struct model_node *row);
-int node_to_sched(struct core *core, struct core_node *n);
-void node_free(struct core_node *n);
+struct core_team *core_team_add(struct core *core, const struct model_team *row);
+int core_team_to_sched(struct core *core, const struct core_team *t);
+void core_team_free(struct core_team *t);
+void core_node_report(struct core *core, const struct model_node *report);
+struct core_node *core_node_add(struct core *core, const struct model_node *row);
+int core_node_to_sched(struct core *core, struct core_node *n);
+void core_node_free(struct core_node *n);
 
 /* ---- workload.c, task.c ----------------------------------------------------------------- */
 
-struct core_workload *workload_new(struct core *core, uint64_t id, const char *name,
+struct core_workload *core_workload_new(struct core *core, uint64_t id, const char *name,
                                    const char *owner, struct core_team *team,
                                    struct core_shape *shape);
-void workload_free(struct core_workload *w);
+void core_workload_free(struct core_workload *w);
 /* Tasks array, made on first use. */
-struct core_task *workload_tasks(struct core_workload *w);
-void workload_set_state(struct core *core, struct core_workload *w,
+struct core_task *core_workload_tasks(struct core_workload *w);
+void core_workload_set_state(struct core *core, struct core_workload *w,
                         enum model_workload_state state);
-void workload_set_message(struct core_workload *w, const char *fmt, ...)
+void core_workload_set_message(struct core_workload *w, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 /* Ends it: stops what runs, cancels what waits. EXIT_CODE 0 = cancelled, else failed. */
-void workload_stop(struct core *core, struct core_workload *w, int32_t exit_code,
+void core_workload_stop(struct core *core, struct core_workload *w, int32_t exit_code,
                    int64_t grace_ms, const char *actor, const char *why);
 /* After any task changed: has the gang started, has the workload ended? */
-void workload_review(struct core *core, struct core_workload *w);
+void core_workload_review(struct core *core, struct core_workload *w);
 /* Run limits that are over. */
-void workload_check_limits(struct core *core);
-void workload_arm_limit(struct core *core, struct core_workload *w);
+void core_workload_check_limits(struct core *core);
+void core_workload_arm_limit(struct core *core, struct core_workload *w);
 
-void task_set_state(struct core *core, struct core_workload *w, int32_t index,
+void core_task_set_state(struct core *core, struct core_workload *w, int32_t index,
                     enum model_task_state state);
 /* Leaves its devices: closes the allocation at END_MS, forgets node and devices. */
-void task_release(struct core *core, struct core_workload *w, int32_t index, int64_t end_ms);
-void task_intent(const struct core_workload *w, int32_t index, char *text);
+void core_task_release(struct core *core, struct core_workload *w, int32_t index, int64_t end_ms);
+void core_task_intent(const struct core_workload *w, int32_t index, char *text);
 /* Asks the engine to stop it (STARTING or RUNNING); GRACE -1 = the workload's own. */
-void task_stop(struct core *core, struct core_workload *w, int32_t index, int64_t grace_ms);
+void core_task_stop(struct core *core, struct core_workload *w, int32_t index, int64_t grace_ms);
 
 /* ---- report.c, decide.c, load.c --------------------------------------------------------- */
 
-void report_handle(struct core *core, const struct engine_event *event);
-void decide(struct core *core);
-int load_state(struct core *core, struct err *err);
-void load_reconcile(struct core *core);
+void core_report_handle(struct core *core, const struct engine_event *event);
+void core_decide(struct core *core);
+int core_load_state(struct core *core, struct err *err);
+void core_load_reconcile(struct core *core);
 
 #endif

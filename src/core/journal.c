@@ -49,14 +49,14 @@ static void seal(struct core_journal *j)
     j->open = NULL;
 }
 
-struct store_txn *journal_txn(struct core *core)
+struct store_txn *core_journal_txn(struct core *core)
 {
     if (core->journal.open == NULL)
         core->journal.open = entry_new();
     return &core->journal.open->txn;
 }
 
-struct core_entry *journal_command(struct core *core, struct core_command *command)
+struct core_entry *core_journal_command(struct core *core, struct core_command *command)
 {
     struct core_entry *e = entry_new();
 
@@ -66,7 +66,7 @@ struct core_entry *journal_command(struct core *core, struct core_command *comma
     return e;
 }
 
-void journal_op(struct store_txn *txn, const struct store_op *op)
+void core_journal_op(struct store_txn *txn, const struct store_op *op)
 {
     struct store_op *copy = arena_memdup(&txn->arena, op, sizeof(*op));
 
@@ -78,10 +78,10 @@ void journal_op(struct store_txn *txn, const struct store_op *op)
     txn->last = copy;
 }
 
-void journal_effect(struct core *core, enum core_effect_kind kind, const char *intent,
+void core_journal_effect(struct core *core, enum core_effect_kind kind, const char *intent,
                     const struct engine_start *start, int64_t grace_ms)
 {
-    struct store_txn *txn = journal_txn(core);
+    struct store_txn *txn = core_journal_txn(core);
     struct core_entry *e = core->journal.open;
     struct core_effect *effect = arena_new(&txn->arena, struct core_effect);
 
@@ -102,10 +102,10 @@ static void store_answered(void *host, struct store_txn *const *txns, size_t cou
 
     (void)txns;
     (void)count;
-    queue_push(&core->queue, message_new(MESSAGE_COMMITTED));
+    core_queue_push(&core->queue, core_message_new(MESSAGE_COMMITTED));
 }
 
-void journal_flush(struct core *core)
+void core_journal_flush(struct core *core)
 {
     struct core_journal *j = &core->journal;
     size_t n = 0;
@@ -155,7 +155,7 @@ static void answer(struct core *core, struct core_command *command, int status)
 {
     if (core->barrier == command)
         core->barrier_done = true;
-    command_finish(command, status);
+    core_command_finish(command, status);
 }
 
 static void entry_durable(struct core *core, struct core_entry *e)
@@ -211,7 +211,7 @@ static void note_health(struct core *core, const struct store_txn *failed)
     j->retry_at_ms = core->now_ms + RETRY_MS;
 }
 
-void journal_committed(struct core *core)
+void core_journal_committed(struct core *core)
 {
     struct core_journal *j = &core->journal;
     const struct store_txn *failed = NULL;
@@ -237,14 +237,14 @@ void journal_committed(struct core *core)
         core->ports.events(core->ports.events_ctx, core->committed_event);
 }
 
-bool journal_idle(const struct core *core)
+bool core_journal_idle(const struct core *core)
 {
     const struct core_journal *j = &core->journal;
 
     return !j->committing && j->first == NULL && j->open == NULL;
 }
 
-void journal_done(struct core *core)
+void core_journal_done(struct core *core)
 {
     struct core_journal *j = &core->journal;
 

@@ -21,27 +21,27 @@ static int load_shape(void *user, uint64_t id, const char *json)
 {
     struct loading *l = user;
 
-    return shape_add_stored(l->core, id, json);
+    return core_shape_add_stored(l->core, id, json);
 }
 
 static int load_team(void *user, const struct model_team *row)
 {
     struct loading *l = user;
 
-    team_add(l->core, row);
+    core_team_add(l->core, row);
     return 0;
 }
 
 static int load_node(void *user, const struct model_node *row)
 {
     struct loading *l = user;
-    struct core_node *n = node_add(l->core, row);
+    struct core_node *n = core_node_add(l->core, row);
 
     if (n == NULL)
         return err_set(l->err, -EUCLEAN, ERR_INTERNAL, "nodes", NULL,
                        "the stored node '%s' cannot be read", row->name);
     map_put_str(&l->core->node_names, n->row.name, n);
-    return node_to_sched(l->core, n);
+    return core_node_to_sched(l->core, n);
 }
 
 static int load_user(void *user, const struct model_user *row)
@@ -68,10 +68,10 @@ static int load_workload(void *user, const struct store_workload_row *row)
         return err_set(l->err, -EUCLEAN, ERR_INTERNAL, "workloads", "restore a backup",
                        "stored workload %llu refers to a missing %s",
                        (unsigned long long)m->id, team ? "shape" : "team");
-    r = shape_ready(shape, l->err);
+    r = core_shape_ready(shape, l->err);
     if (r < 0)
         return r;
-    w = workload_new(core, m->id, m->name, m->owner, team, shape);
+    w = core_workload_new(core, m->id, m->name, m->owner, team, shape);
     w->state = m->state;
     w->submitted_ms = m->submitted_ms;
     w->started_ms = m->started_ms;
@@ -86,7 +86,7 @@ static int load_workload(void *user, const struct store_workload_row *row)
         core->pending++;
     else
         core->running++;
-    shape_sched(shape, w->id, team->row.id, true, &s);
+    core_shape_sched(shape, w->id, team->row.id, true, &s);
     return sched_workload_add(core->sched, &s, NULL);
 }
 
@@ -129,7 +129,7 @@ static int load_task(void *user, const struct model_task *m)
         return err_set(l->err, -EUCLEAN, ERR_INTERNAL, "tasks", "restore a backup",
                        "stored task %d of workload %llu has no place there", m->index,
                        (unsigned long long)m->workload);
-    t = &workload_tasks(w)[m->index];
+    t = &core_workload_tasks(w)[m->index];
     t->state = m->state;
     t->attempt = m->attempt;
     t->node = map_get(&core->nodes, m->node);
@@ -184,7 +184,7 @@ static int link_team(struct core *core, struct core_team *t)
         if (r < 0)
             return r;
     }
-    return team_to_sched(core, t);
+    return core_team_to_sched(core, t);
 }
 
 static int link_teams(struct core *core, struct err *err)
@@ -209,7 +209,7 @@ static void settle(struct core *core)
         if (w->state == MODEL_WORKLOAD_STOPPING) {
             /* Tasks that never ran have no row; stopping has cancelled them. */
             for (int32_t i = 0; i < w->shape->model->task_count; i++) {
-                struct core_task *t = &workload_tasks(w)[i];
+                struct core_task *t = &core_workload_tasks(w)[i];
                 if (t->state == MODEL_TASK_PENDING) {
                     t->state = MODEL_TASK_CANCELLED;
                     w->ended++;
@@ -217,12 +217,12 @@ static void settle(struct core *core)
             }
             sched_workload_remove(core->sched, w->id);
         } else if (w->started_ms) {
-            workload_arm_limit(core, w);
+            core_workload_arm_limit(core, w);
         }
     }
 }
 
-int load_state(struct core *core, struct err *err)
+int core_load_state(struct core *core, struct err *err)
 {
     const struct store_ops *store = core->ports.store;
     void *ctx = core->ports.store_ctx;
@@ -255,7 +255,7 @@ int load_state(struct core *core, struct err *err)
     return 0;
 }
 
-void load_reconcile(struct core *core)
+void core_load_reconcile(struct core *core)
 {
     struct engine_intent *intents = NULL;
     struct core_workload *w;
@@ -272,11 +272,11 @@ void load_reconcile(struct core *core)
 
             if (!model_task_state_holds(t->state))
                 continue;
-            task_intent(w, i, intent);
+            core_task_intent(w, i, intent);
             intents[count++] = (struct engine_intent){arena_strdup(&core->turn, intent),
                                                       t->state, t->devices, t->device_count};
             if (t->state == MODEL_TASK_STOPPING)
-                journal_effect(core, EFFECT_STOP, intent, NULL, w->shape->model->grace_ms);
+                core_journal_effect(core, EFFECT_STOP, intent, NULL, w->shape->model->grace_ms);
         }
     }
     if (count)

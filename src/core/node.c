@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void node_free(struct core_node *n)
+void core_node_free(struct core_node *n)
 {
     if (n == NULL)
         return;
@@ -48,7 +48,7 @@ static int set_row(struct core_node *n, const struct model_node *row)
     return 0;
 }
 
-int node_to_sched(struct core *core, struct core_node *n)
+int core_node_to_sched(struct core *core, struct core_node *n)
 {
     const struct model_node *row = &n->row;
     struct sched_device *devices =
@@ -78,7 +78,7 @@ int node_to_sched(struct core *core, struct core_node *n)
                                        });
 }
 
-struct core_node *node_add(struct core *core, const struct model_node *row)
+struct core_node *core_node_add(struct core *core, const struct model_node *row)
 {
     struct core_node *n = calloc(1, sizeof(*n));
 
@@ -110,13 +110,13 @@ static void record_node(struct core *core, const struct core_node *n, struct sto
     row->id = n->row.id;
     row->state = n->row.state;
     row->drained = n->row.drained;
-    journal_op(txn, &(struct store_op){.kind = STORE_PUT_NODE, .node = row});
-    record_event(core, txn,
+    core_journal_op(txn, &(struct store_op){.kind = STORE_PUT_NODE, .node = row});
+    core_record_event(core, txn,
                  &(struct model_event){.type = MODEL_EVENT_NODE, .task = -1,
                                        .node = n->row.name, .actor = actor, .message = text});
 }
 
-void node_report(struct core *core, const struct model_node *report)
+void core_node_report(struct core *core, const struct model_node *report)
 {
     struct core_node *n = map_get_str(&core->node_names, report->name);
     struct model_node row = *report;
@@ -135,15 +135,15 @@ void node_report(struct core *core, const struct model_node *report)
             changed = false;
         name_node(core, n);
     } else if (!known) {
-        n = node_add(core, &row);
+        n = core_node_add(core, &row);
         if (n == NULL)
             return;
         name_node(core, n);
     }
     if (!changed)
         return;
-    (void)node_to_sched(core, n);
-    record_node(core, n, journal_txn(core), NULL,
+    (void)core_node_to_sched(core, n);
+    record_node(core, n, core_journal_txn(core), NULL,
                 arena_printf(&core->turn, "node is %s with %d devices",
                              model_node_state_name(row.state), row.device_count));
 }
@@ -154,21 +154,21 @@ static void apply_drain(struct core *core, struct core_entry *entry)
     struct core_node *n = entry->staged;
 
     n->row.drained = c->flag;
-    (void)node_to_sched(core, n);
+    (void)core_node_to_sched(core, n);
 }
 
-int command_drain(struct core *core, struct core_command *c)
+int core_command_drain(struct core *core, struct core_command *c)
 {
     struct core_node *n = map_get_str(&core->node_names, c->name);
     struct core_entry *entry;
-    int r = access_admin(&c->actor, "drain nodes", &c->err);
+    int r = core_access_admin(&c->actor, "drain nodes", &c->err);
 
     if (r < 0)
         return r;
     if (n == NULL)
         return err_set(&c->err, -ENOENT, ERR_NOT_FOUND, "name", "see 'allot node list'",
                        "node '%s' does not exist", c->name);
-    entry = journal_command(core, c);
+    entry = core_journal_command(core, c);
     entry->staged = n;
     entry->apply = apply_drain;
     {

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 
-int queue_init(struct core_queue *q)
+int core_queue_init(struct core_queue *q)
 {
     pthread_condattr_t attr;
 
@@ -21,18 +21,18 @@ int queue_init(struct core_queue *q)
     return 0;
 }
 
-void queue_done(struct core_queue *q)
+void core_queue_done(struct core_queue *q)
 {
     while (q->first) {
         struct core_message *m = q->first;
         q->first = m->next;
-        message_free(m);
+        core_message_free(m);
     }
     pthread_cond_destroy(&q->wake);
     pthread_mutex_destroy(&q->lock);
 }
 
-void queue_push(struct core_queue *q, struct core_message *m)
+void core_queue_push(struct core_queue *q, struct core_message *m)
 {
     m->next = NULL;
     pthread_mutex_lock(&q->lock);
@@ -59,7 +59,7 @@ static struct timespec deadline_in(int64_t ms)
     return at;
 }
 
-struct core_message *queue_take(struct core_queue *q, int64_t timeout_ms)
+struct core_message *core_queue_take(struct core_queue *q, int64_t timeout_ms)
 {
     struct core_message *taken;
 
@@ -75,7 +75,7 @@ struct core_message *queue_take(struct core_queue *q, int64_t timeout_ms)
     return taken;
 }
 
-struct core_message *message_new(enum core_message_kind kind)
+struct core_message *core_message_new(enum core_message_kind kind)
 {
     struct core_message *m = calloc(1, sizeof(*m));
 
@@ -85,7 +85,7 @@ struct core_message *message_new(enum core_message_kind kind)
     return m;
 }
 
-void message_free(struct core_message *m)
+void core_message_free(struct core_message *m)
 {
     if (m == NULL)
         return;

@@ -7,7 +7,7 @@
 
 #include <stdarg.h>
 
-void workload_row(const struct core_workload *w, struct model_workload *ret_row)
+void core_workload_row(const struct core_workload *w, struct model_workload *ret_row)
 {
     *ret_row = (struct model_workload){
         .id = w->id,
@@ -28,25 +28,25 @@ void workload_row(const struct core_workload *w, struct model_workload *ret_row)
     };
 }
 
-void record_workload(struct core *core, struct core_workload *w)
+void core_record_workload(struct core *core, struct core_workload *w)
 {
-    struct store_txn *txn = journal_txn(core);
+    struct store_txn *txn = core_journal_txn(core);
     struct model_workload *row = arena_new(&txn->arena, struct model_workload);
 
-    workload_row(w, row);
+    core_workload_row(w, row);
     row->name = arena_strdup(&txn->arena, row->name);
     row->team = arena_strdup(&txn->arena, row->team);
     row->message = arena_strdup(&txn->arena, row->message);
     if (model_workload_state_is_final(w->state))
         row->ended_ms = core->now_ms;
-    journal_op(txn, &(struct store_op){.kind = STORE_UPDATE_WORKLOAD, .workload = row});
+    core_journal_op(txn, &(struct store_op){.kind = STORE_UPDATE_WORKLOAD, .workload = row});
 }
 
-void record_task(struct core *core, struct core_workload *w, int32_t index)
+void core_record_task(struct core *core, struct core_workload *w, int32_t index)
 {
-    struct store_txn *txn = journal_txn(core);
+    struct store_txn *txn = core_journal_txn(core);
     struct model_task *row = arena_new(&txn->arena, struct model_task);
-    const struct core_task *t = &workload_tasks(w)[index];
+    const struct core_task *t = &core_workload_tasks(w)[index];
 
     *row = (struct model_task){
         .workload = w->id,
@@ -66,20 +66,20 @@ void record_task(struct core *core, struct core_workload *w, int32_t index)
         .exit_signal = t->exit_signal,
         .message = arena_strdup(&txn->arena, w->message),
     };
-    journal_op(txn, &(struct store_op){.kind = STORE_PUT_TASK, .task = row});
+    core_journal_op(txn, &(struct store_op){.kind = STORE_PUT_TASK, .task = row});
 }
 
-void record_allocation(struct core *core, const struct model_allocation *a)
+void core_record_allocation(struct core *core, const struct model_allocation *a)
 {
-    struct store_txn *txn = journal_txn(core);
+    struct store_txn *txn = core_journal_txn(core);
     struct model_allocation *row = arena_memdup(&txn->arena, a, sizeof(*a));
 
     row->devices = arena_memdup(&txn->arena, a->devices,
                                 (size_t)a->device_count * sizeof(*a->devices));
-    journal_op(txn, &(struct store_op){.kind = STORE_PUT_ALLOCATION, .allocation = row});
+    core_journal_op(txn, &(struct store_op){.kind = STORE_PUT_ALLOCATION, .allocation = row});
 }
 
-void record_event(struct core *core, struct store_txn *txn, const struct model_event *event)
+void core_record_event(struct core *core, struct store_txn *txn, const struct model_event *event)
 {
     struct model_event *row = arena_memdup(&txn->arena, event, sizeof(*event));
 
@@ -91,20 +91,20 @@ void record_event(struct core *core, struct store_txn *txn, const struct model_e
     row->actor = event->actor ? arena_strdup(&txn->arena, event->actor) : "allot";
     row->message = arena_strdup(&txn->arena, event->message);
     row->data = arena_strdup(&txn->arena, event->data);
-    journal_op(txn, &(struct store_op){.kind = STORE_ADD_EVENT, .event = row});
+    core_journal_op(txn, &(struct store_op){.kind = STORE_ADD_EVENT, .event = row});
 }
 
-void record_workload_event(struct core *core, const struct core_workload *w, int32_t task,
+void core_record_workload_event(struct core *core, const struct core_workload *w, int32_t task,
                            const char *type, const char *data, const char *fmt, ...)
 {
-    struct store_txn *txn = journal_txn(core);
+    struct store_txn *txn = core_journal_txn(core);
     struct strbuf text = STRBUF_INIT;
     va_list ap;
 
     va_start(ap, fmt);
     strbuf_addv(&text, fmt, ap);
     va_end(ap);
-    record_event(core, txn, &(struct model_event){
+    core_record_event(core, txn, &(struct model_event){
                                 .type = type,
                                 .workload = w->id,
                                 .task = task,

@@ -43,7 +43,7 @@ static bool find(struct core *core, const char *intent, struct subject *ret)
 
 static void forget(struct core *core, const char *intent)
 {
-    journal_effect(core, EFFECT_FORGET, intent, NULL, 0);
+    core_journal_effect(core, EFFECT_FORGET, intent, NULL, 0);
 }
 
 /* Does the minimum of the gang run now, counting tasks that have done their part? */
@@ -64,17 +64,17 @@ static void started(struct core *core, struct subject *s, const struct engine_ev
 
     if (s->t->state != MODEL_TASK_STARTING)
         return;
-    task_set_state(core, w, s->index, MODEL_TASK_RUNNING);
+    core_task_set_state(core, w, s->index, MODEL_TASK_RUNNING);
     s->t->started_ms = core_timeline(core, event->boot_ms);
     w->refusals = 0;
-    record_task(core, w, s->index);
-    record_workload_event(core, w, s->index, MODEL_EVENT_TASK_STARTED, NULL,
+    core_record_task(core, w, s->index);
+    core_record_workload_event(core, w, s->index, MODEL_EVENT_TASK_STARTED, NULL,
                           "task %d runs on '%s'", s->index, s->t->node->row.name);
     if (w->started_ms == 0 && w->state == MODEL_WORKLOAD_RUNNING && gang_runs(w)) {
         w->started_ms = core->now_ms;
-        workload_arm_limit(core, w);
-        record_workload(core, w);
-        record_workload_event(core, w, -1, MODEL_EVENT_STARTED, NULL, "%d of %d tasks run",
+        core_workload_arm_limit(core, w);
+        core_record_workload(core, w);
+        core_record_workload_event(core, w, -1, MODEL_EVENT_STARTED, NULL, "%d of %d tasks run",
                               w->running, w->shape->model->task_count);
     }
 }
@@ -82,22 +82,22 @@ static void started(struct core *core, struct subject *s, const struct engine_ev
 /* The task goes back to the queue as a new attempt. */
 static void requeue(struct core *core, struct subject *s, enum sched_stop how, int64_t end_ms)
 {
-    task_release(core, s->w, s->index, end_ms);
-    task_set_state(core, s->w, s->index, MODEL_TASK_PENDING);
+    core_task_release(core, s->w, s->index, end_ms);
+    core_task_set_state(core, s->w, s->index, MODEL_TASK_PENDING);
     s->t->attempt++;
     s->t->started_ms = s->t->ended_ms = 0;
     sched_task_stopped(core->sched, s->w->id, (uint32_t)s->index, how, core->now_ms);
-    record_task(core, s->w, s->index);
+    core_record_task(core, s->w, s->index);
 }
 
 static void finish(struct core *core, struct subject *s, enum model_task_state state,
                    int64_t end_ms)
 {
-    task_release(core, s->w, s->index, end_ms);
-    task_set_state(core, s->w, s->index, state);
+    core_task_release(core, s->w, s->index, end_ms);
+    core_task_set_state(core, s->w, s->index, state);
     s->t->ended_ms = end_ms;
     sched_task_stopped(core->sched, s->w->id, (uint32_t)s->index, SCHED_STOP_DONE, core->now_ms);
-    record_task(core, s->w, s->index);
+    core_record_task(core, s->w, s->index);
 }
 
 static bool retries_left(const struct core_workload *w)
@@ -113,7 +113,7 @@ static bool retries_left(const struct core_workload *w)
 static void restart_gang(struct core *core, struct core_workload *w)
 {
     for (int32_t i = 0; i < w->shape->model->task_count; i++)
-        task_stop(core, w, i, -1);
+        core_task_stop(core, w, i, -1);
 }
 
 static const char *how_it_ended(struct core *core, const struct engine_event *e)
@@ -135,23 +135,23 @@ static void failed(struct core *core, struct subject *s, const struct engine_eve
 
     w->failures++;
     if (retries_left(w)) {
-        workload_set_message(w, "task %d failed (%s) and is tried again", s->index, how);
+        core_workload_set_message(w, "task %d failed (%s) and is tried again", s->index, how);
         w->restarts++;
         requeue(core, s, SCHED_STOP_REFUSED, end_ms);
         if (w->shape->model->kind != MODEL_SERVICE)
             restart_gang(core, w);
-        record_workload(core, w);
-        workload_review(core, w);
+        core_record_workload(core, w);
+        core_workload_review(core, w);
         return;
     }
     finish(core, s, MODEL_TASK_FAILED, end_ms);
     if (w->ended == w->shape->model->task_count) {
         w->exit_code = code;
-        workload_set_message(w, "task %d: %s", s->index, how);
-        workload_review(core, w);
+        core_workload_set_message(w, "task %d: %s", s->index, how);
+        core_workload_review(core, w);
         return;
     }
-    workload_stop(core, w, code, -1, NULL,
+    core_workload_stop(core, w, code, -1, NULL,
                   arena_printf(&core->turn, "task %d: %s", s->index, how));
 }
 
@@ -164,20 +164,20 @@ static void exited(struct core *core, struct subject *s, const struct engine_eve
     s->t->exit_code = event->exit_code;
     s->t->exit_signal = event->exit_signal;
     s->t->allocation.busy_ns = event->busy_ns;
-    record_workload_event(core, w, s->index, MODEL_EVENT_TASK_ENDED,
+    core_record_workload_event(core, w, s->index, MODEL_EVENT_TASK_ENDED,
                           arena_printf(&core->turn, "{\"exit_code\":%d,\"signal\":%d}",
                                        event->exit_code, event->exit_signal),
                           "task %d: %s", s->index, how_it_ended(core, event));
     if (w->state == MODEL_WORKLOAD_STOPPING) {
         finish(core, s, MODEL_TASK_CANCELLED, end_ms);
-        workload_review(core, w);
+        core_workload_review(core, w);
     } else if (asked) {
         requeue(core, s, SCHED_STOP_REQUEUE, end_ms);
-        workload_review(core, w);
+        core_workload_review(core, w);
     } else if (event->exit_code == 0 && event->exit_signal == 0 &&
                w->shape->model->kind != MODEL_SERVICE) {
         finish(core, s, MODEL_TASK_SUCCEEDED, end_ms);
-        workload_review(core, w);
+        core_workload_review(core, w);
     } else {
         failed(core, s, event, end_ms);
     }
@@ -188,18 +188,18 @@ static void lost(struct core *core, struct subject *s, const struct engine_event
     struct core_workload *w = s->w;
     int64_t end_ms = core_timeline(core, event->boot_ms);
 
-    record_workload_event(core, w, s->index, MODEL_EVENT_TASK_LOST, NULL, "task %d lost: %s",
+    core_record_workload_event(core, w, s->index, MODEL_EVENT_TASK_LOST, NULL, "task %d lost: %s",
                           s->index, event->message ? event->message : "no exit record");
     if (w->state == MODEL_WORKLOAD_STOPPING) {
         finish(core, s, MODEL_TASK_CANCELLED, end_ms);
     } else {
         w->restarts++;
-        workload_set_message(w, "task %d was lost: %s", s->index,
+        core_workload_set_message(w, "task %d was lost: %s", s->index,
                              event->message ? event->message : "no exit record");
         requeue(core, s, SCHED_STOP_REQUEUE, end_ms);
-        record_workload(core, w);
+        core_record_workload(core, w);
     }
-    workload_review(core, w);
+    core_workload_review(core, w);
 }
 
 static void refused(struct core *core, struct subject *s, const struct engine_event *event)
@@ -208,23 +208,23 @@ static void refused(struct core *core, struct subject *s, const struct engine_ev
     const char *why = event->message ? event->message : "no reason given";
     int64_t end_ms = core_timeline(core, event->boot_ms);
 
-    record_workload_event(core, w, s->index, MODEL_EVENT_TASK_REFUSED, NULL,
+    core_record_workload_event(core, w, s->index, MODEL_EVENT_TASK_REFUSED, NULL,
                           "task %d could not be launched: %s", s->index, why);
     if (w->state == MODEL_WORKLOAD_STOPPING) {
         finish(core, s, MODEL_TASK_CANCELLED, end_ms);
-        workload_review(core, w);
+        core_workload_review(core, w);
         return;
     }
     w->refusals++;
     if (w->refusals < LAUNCHES_MAX) {
-        workload_set_message(w, "could not be launched: %s", why);
+        core_workload_set_message(w, "could not be launched: %s", why);
         requeue(core, s, SCHED_STOP_REFUSED, end_ms);
-        record_workload(core, w);
-        workload_review(core, w);
+        core_record_workload(core, w);
+        core_workload_review(core, w);
         return;
     }
     finish(core, s, MODEL_TASK_FAILED, end_ms);
-    workload_stop(core, w, 126, -1, NULL,
+    core_workload_stop(core, w, 126, -1, NULL,
                   arena_printf(&core->turn, "could not be launched: %s", why));
 }
 
@@ -239,15 +239,15 @@ static void usage(struct core *core, struct subject *s, const struct engine_even
     if (core->now_ms - s->t->usage_stored_ms < USAGE_STORE_MS)
         return;
     s->t->usage_stored_ms = core->now_ms;
-    record_allocation(core, a);
+    core_record_allocation(core, a);
 }
 
-void report_handle(struct core *core, const struct engine_event *event)
+void core_report_handle(struct core *core, const struct engine_event *event)
 {
     struct subject s;
 
     if (event->kind == ENGINE_NODE) {
-        node_report(core, event->node);
+        core_node_report(core, event->node);
         return;
     }
     if (event->kind == ENGINE_RECONCILED) {

@@ -89,7 +89,7 @@ static void convert(struct core_shape *s)
     };
 }
 
-int shape_ready(struct core_shape *s, struct err *err)
+int core_shape_ready(struct core_shape *s, struct err *err)
 {
     int r;
 
@@ -102,7 +102,7 @@ int shape_ready(struct core_shape *s, struct err *err)
     return 0;
 }
 
-int shape_add_stored(struct core *core, uint64_t id, const char *json)
+int core_shape_add_stored(struct core *core, uint64_t id, const char *json)
 {
     struct core_shape *s = calloc(1, sizeof(*s));
 
@@ -118,7 +118,7 @@ int shape_add_stored(struct core *core, uint64_t id, const char *json)
     return 0;
 }
 
-struct core_shape *shape_intern(struct core *core, const struct model_shape *shape)
+struct core_shape *core_shape_intern(struct core *core, const struct model_shape *shape)
 {
     struct strbuf text = STRBUF_INIT;
     struct json_writer w;
@@ -127,17 +127,17 @@ struct core_shape *shape_intern(struct core *core, const struct model_shape *sha
     json_writer_init(&w, &text);
     model_shape_encode(shape, &w);
     s = map_get_str(&core->shapes, strbuf_str(&text));
-    if (s == NULL && shape_add_stored(core, core->last_shape + 1, strbuf_str(&text)) == 0) {
+    if (s == NULL && core_shape_add_stored(core, core->last_shape + 1, strbuf_str(&text)) == 0) {
         s = map_get(&core->shape_ids, core->last_shape);
         s->stored = false;
     }
     strbuf_done(&text);
-    if (s && shape_ready(s, NULL) < 0)
+    if (s && core_shape_ready(s, NULL) < 0)
         return NULL;
     return s;
 }
 
-void shape_sched(const struct core_shape *s, uint64_t id, uint64_t team, bool accepted,
+void core_shape_sched(const struct core_shape *s, uint64_t id, uint64_t team, bool accepted,
                  struct sched_workload *ret)
 {
     *ret = s->sched;

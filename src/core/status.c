@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-int command_status(struct core *core, struct core_command *c)
+int core_command_status(struct core *core, struct core_command *c)
 {
     const struct core_journal *j = &core->journal;
 
@@ -19,7 +19,7 @@ int command_status(struct core *core, struct core_command *c)
         .now_ms = core->now_ms,
         .reconciled = core->reconciled,
     };
-    command_finish(c, 0);
+    core_command_finish(c, 0);
     return 0;
 }
 
@@ -58,7 +58,7 @@ static void count_workloads(const struct core_team *t, struct core_team_usage *u
     }
 }
 
-int command_team_usage(struct core *core, struct core_command *c)
+int core_command_team_usage(struct core *core, struct core_command *c)
 {
     struct core_team_usage *rows =
         arena_new_array(&c->arena, struct core_team_usage, core->teams.len);
@@ -74,6 +74,6 @@ int command_team_usage(struct core *core, struct core_command *c)
     qsort(rows, n, sizeof(*rows), by_name);
     c->ret_team_usage = rows;
     c->ret_team_count = n;
-    command_finish(c, 0);
+    core_command_finish(c, 0);
     return 0;
 }

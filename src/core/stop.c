@@ -16,11 +16,11 @@ static void apply_stop(struct core *core, struct core_entry *entry)
     /* It may have ended by itself while the wish was being written down. */
     if (w == NULL || w->state == MODEL_WORKLOAD_STOPPING)
         return;
-    workload_stop(core, w, 0, s->grace_ms, entry->command->actor.name,
+    core_workload_stop(core, w, 0, s->grace_ms, entry->command->actor.name,
                   arena_printf(&core->turn, "stopped by %s", entry->command->actor.name));
 }
 
-int command_stop(struct core *core, struct core_command *c)
+int core_command_stop(struct core *core, struct core_command *c)
 {
     struct core_workload *w = map_get(&core->workloads, c->id);
     struct core_entry *entry;
@@ -30,16 +30,16 @@ int command_stop(struct core *core, struct core_command *c)
     if (w == NULL)
         return err_set(&c->err, -ENOENT, ERR_NOT_FOUND, "id", "see 'allot ps --all'",
                        "no live workload has id %llu", (unsigned long long)c->id);
-    r = access_team(&c->actor, w->team, &c->err);
+    r = core_access_team(&c->actor, w->team, &c->err);
     if (r < 0)
         return r;
-    entry = journal_command(core, c);
+    entry = core_journal_command(core, c);
     s = arena_new(&entry->txn.arena, struct staged_stop);
     s->id = w->id;
     s->grace_ms = c->grace_ms;
     entry->staged = s;
     entry->apply = apply_stop;
-    record_event(core, &entry->txn, &(struct model_event){
+    core_record_event(core, &entry->txn, &(struct model_event){
                                         .type = MODEL_EVENT_STOPPING,
                                         .workload = w->id,
                                         .task = -1,

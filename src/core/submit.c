@@ -93,13 +93,13 @@ static int find_team(struct core *core, struct core_command *c, const struct mod
                        "submit to one of the teams below it",
                        "team '%s' has child teams; workloads live in leaf teams", w->team);
     *ret_team = team;
-    return access_team(&c->actor, team, &c->err);
+    return core_access_team(&c->actor, team, &c->err);
 }
 
 static int stage(struct core *core, struct core_command *c, struct model_workload *w,
                  struct core_workload **ret)
 {
-    struct core_team *team;
+    struct core_team *team = NULL;
     struct core_shape *shape;
     struct sched_workload s;
     struct sched_refusal refusal = {0};
@@ -111,11 +111,11 @@ static int stage(struct core *core, struct core_command *c, struct model_workloa
         return err_set(&c->err, -EEXIST, ERR_CONFLICT, "name",
                        "choose another name or stop the other one first",
                        "team '%s' has a live workload named '%s' already", w->team, w->name);
-    shape = shape_intern(core, w->shape);
+    shape = core_shape_intern(core, w->shape);
     if (shape == NULL)
         return err_set(&c->err, -EINVAL, ERR_INTERNAL, NULL, NULL,
                        "the shape of the workload cannot be encoded");
-    shape_sched(shape, core->last_workload + 1, team->row.id, false, &s);
+    core_shape_sched(shape, core->last_workload + 1, team->row.id, false, &s);
     r = sched_workload_check(core->sched, &s, &refusal);
     if (r == -E2BIG)
         return refuse(core, c, w, &refusal);
@@ -128,7 +128,7 @@ static int stage(struct core *core, struct core_command *c, struct model_workloa
     w->owner = c->actor.name;
     w->team_id = team->row.id;
     w->submitted_ms = core->now_ms;
-    *ret = workload_new(core, w->id, w->name, w->owner, team, shape);
+    *ret = core_workload_new(core, w->id, w->name, w->owner, team, shape);
     map_put_str(&team->names, (*ret)->name, *ret);
     team->live++;
     return 0;
@@ -138,7 +138,7 @@ static void unstage(struct core_workload *w)
 {
     map_del_str(&w->team->names, w->name);
     w->team->live--;
-    workload_free(w);
+    core_workload_free(w);
 }
 
 static const char *launch_json(const struct model_launch *launch, struct arena *arena)
@@ -161,16 +161,16 @@ static void record_new(struct core *core, struct core_entry *entry, struct core_
     struct store_new_workload *row = arena_new(arena, struct store_new_workload);
     struct model_workload *copy = arena_new(arena, struct model_workload);
 
-    workload_row(w, copy);
+    core_workload_row(w, copy);
     *row = (struct store_new_workload){
         .row = copy,
         .shape_id = w->shape->id,
         .shape_json = w->shape->stored ? NULL : w->shape->json,
         .launch_json = launch_json(m->launch, arena),
     };
-    journal_op(&entry->txn,
+    core_journal_op(&entry->txn,
                &(struct store_op){.kind = STORE_PUT_WORKLOAD, .new_workload = row});
-    record_event(core, &entry->txn, &(struct model_event){
+    core_record_event(core, &entry->txn, &(struct model_event){
                                         .type = MODEL_EVENT_SUBMITTED,
                                         .workload = w->id,
                                         .task = -1,
@@ -193,7 +193,7 @@ static void apply_submit(struct core *core, struct core_entry *entry)
         map_put(&core->workloads, w->id, w);
         core->pending++;
         /* Accepted: if the inventory shrank meanwhile, it waits. */
-        shape_sched(w->shape, w->id, w->team->row.id, true, &view);
+        core_shape_sched(w->shape, w->id, w->team->row.id, true, &view);
         if (sched_workload_add(core->sched, &view, NULL) < 0)
             abort();
     }
@@ -210,7 +210,7 @@ static void drop_submit(struct core *core, struct core_entry *entry)
 }
 
 /* The reply that a repeated request will get, in the same transaction as the effect. */
-int command_record_reply(struct core *core, struct core_command *c, struct core_entry *entry)
+int core_command_record_reply(struct core *core, struct core_command *c, struct core_entry *entry)
 {
     struct store_reply *reply;
     int r;
@@ -224,11 +224,11 @@ int command_record_reply(struct core *core, struct core_command *c, struct core_
     reply->key = arena_strdup(&entry->txn.arena, c->reply_key);
     reply->digest = arena_strdup(&entry->txn.arena, c->reply_digest);
     reply->expires_ms = core->now_ms + CORE_REPLY_TTL_MS;
-    journal_op(&entry->txn, &(struct store_op){.kind = STORE_PUT_REPLY, .reply = reply});
+    core_journal_op(&entry->txn, &(struct store_op){.kind = STORE_PUT_REPLY, .reply = reply});
     return 0;
 }
 
-int command_submit(struct core *core, struct core_command *c)
+int core_command_submit(struct core *core, struct core_command *c)
 {
     size_t n = c->workload_count;
     struct core_workload **staged = calloc(n ? n : 1, sizeof(struct core_workload *));
@@ -249,7 +249,7 @@ int command_submit(struct core *core, struct core_command *c)
         free(staged);
         return r;
     }
-    entry = journal_command(core, c);
+    entry = core_journal_command(core, c);
     s = arena_new(&entry->txn.arena, struct staged_submit);
     s->workloads = arena_memdup(&entry->txn.arena, staged, n * sizeof(*staged));
     s->count = n;
@@ -259,5 +259,5 @@ int command_submit(struct core *core, struct core_command *c)
     entry->drop = drop_submit;
     for (size_t i = 0; i < n; i++)
         record_new(core, entry, s->workloads[i], &c->workloads[i]);
-    return command_record_reply(core, c, entry);
+    return core_command_record_reply(core, c, entry);
 }

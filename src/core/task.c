@@ -3,15 +3,15 @@
 
 #include <stdlib.h>
 
-void task_intent(const struct core_workload *w, int32_t index, char *text)
+void core_task_intent(const struct core_workload *w, int32_t index, char *text)
 {
     model_intent_format(w->id, index, w->tasks[index].attempt, text);
 }
 
-void task_set_state(struct core *core, struct core_workload *w, int32_t index,
+void core_task_set_state(struct core *core, struct core_workload *w, int32_t index,
                     enum model_task_state state)
 {
-    struct core_task *t = &workload_tasks(w)[index];
+    struct core_task *t = &core_workload_tasks(w)[index];
 
     (void)core;
     if (!model_task_transition_ok(t->state, state))
@@ -21,7 +21,7 @@ void task_set_state(struct core *core, struct core_workload *w, int32_t index,
     t->state = state;
 }
 
-void task_release(struct core *core, struct core_workload *w, int32_t index, int64_t end_ms)
+void core_task_release(struct core *core, struct core_workload *w, int32_t index, int64_t end_ms)
 {
     struct core_task *t = &w->tasks[index];
     struct model_allocation *a = &t->allocation;
@@ -31,7 +31,7 @@ void task_release(struct core *core, struct core_workload *w, int32_t index, int
         a->end_ms = end_ms < a->start_ms ? a->start_ms : end_ms;
         if (a->end_ms > core->now_ms)
             a->end_ms = core->now_ms;
-        record_allocation(core, a);
+        core_record_allocation(core, a);
         *a = (struct model_allocation){0};
     }
     free(t->devices);
@@ -42,17 +42,17 @@ void task_release(struct core *core, struct core_workload *w, int32_t index, int
     core->dirty = true;
 }
 
-void task_stop(struct core *core, struct core_workload *w, int32_t index, int64_t grace_ms)
+void core_task_stop(struct core *core, struct core_workload *w, int32_t index, int64_t grace_ms)
 {
-    struct core_task *t = &workload_tasks(w)[index];
+    struct core_task *t = &core_workload_tasks(w)[index];
     char intent[MODEL_INTENT_MAX];
 
     if (t->state != MODEL_TASK_STARTING && t->state != MODEL_TASK_RUNNING)
         return;
-    task_set_state(core, w, index, MODEL_TASK_STOPPING);
+    core_task_set_state(core, w, index, MODEL_TASK_STOPPING);
     sched_task_stopping(core->sched, w->id, (uint32_t)index, core->now_ms);
-    record_task(core, w, index);
-    task_intent(w, index, intent);
-    journal_effect(core, EFFECT_STOP, intent, NULL,
+    core_record_task(core, w, index);
+    core_task_intent(w, index, intent);
+    core_journal_effect(core, EFFECT_STOP, intent, NULL,
                    grace_ms < 0 ? w->shape->model->grace_ms : grace_ms);
 }

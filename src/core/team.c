@@ -17,7 +17,7 @@ static void set_row(struct core_team *t, const struct model_team *row)
     t->row.parent = parent;
 }
 
-void team_free(struct core_team *t)
+void core_team_free(struct core_team *t)
 {
     if (t == NULL)
         return;
@@ -27,7 +27,7 @@ void team_free(struct core_team *t)
     free(t);
 }
 
-struct core_team *team_add(struct core *core, const struct model_team *row)
+struct core_team *core_team_add(struct core *core, const struct model_team *row)
 {
     struct core_team *t = calloc(1, sizeof(*t));
 
@@ -41,7 +41,7 @@ struct core_team *team_add(struct core *core, const struct model_team *row)
     return t;
 }
 
-int team_to_sched(struct core *core, const struct core_team *t)
+int core_team_to_sched(struct core *core, const struct core_team *t)
 {
     struct sched_team s = {
         .id = t->row.id,
@@ -104,21 +104,21 @@ static void apply_put(struct core *core, struct core_entry *entry)
     struct core_team *t = map_get(&core->teams, row->id);
 
     if (t == NULL)
-        t = team_add(core, row);
+        t = core_team_add(core, row);
     else
         set_row(t, row);
     attach(t, row->parent_id ? map_get(&core->teams, row->parent_id) : NULL);
-    (void)team_to_sched(core, t);
+    (void)core_team_to_sched(core, t);
 }
 
-int command_team_put(struct core *core, struct core_command *c)
+int core_command_team_put(struct core *core, struct core_command *c)
 {
     struct core_team *existing = map_get_str(&core->team_names, c->team->name);
     struct core_team *parent = NULL;
     struct model_team row = *c->team;
     struct core_entry *entry;
     struct model_team *staged;
-    int r = access_admin(&c->actor, "change teams", &c->err);
+    int r = core_access_admin(&c->actor, "change teams", &c->err);
 
     if (r < 0)
         return r;
@@ -132,14 +132,14 @@ int command_team_put(struct core *core, struct core_command *c)
     row.version = existing ? existing->row.version + 1 : 1;
     row.parent_id = parent ? parent->row.id : 0;
 
-    entry = journal_command(core, c);
+    entry = core_journal_command(core, c);
     staged = arena_memdup(&entry->txn.arena, &row, sizeof(row));
     staged->name = arena_strdup(&entry->txn.arena, row.name);
     staged->parent = arena_strdup(&entry->txn.arena, row.parent);
     entry->staged = staged;
     entry->apply = apply_put;
-    journal_op(&entry->txn, &(struct store_op){.kind = STORE_PUT_TEAM, .team = staged});
-    record_event(core, &entry->txn,
+    core_journal_op(&entry->txn, &(struct store_op){.kind = STORE_PUT_TEAM, .team = staged});
+    core_record_event(core, &entry->txn,
                  &(struct model_event){.type = MODEL_EVENT_TEAM,
                                        .task = -1,
                                        .team = row.name,
@@ -157,15 +157,15 @@ static void apply_delete(struct core *core, struct core_entry *entry)
     attach(t, NULL);
     map_del_str(&core->team_names, t->row.name);
     map_del(&core->teams, t->row.id);
-    team_free(t);
+    core_team_free(t);
     core->dirty = true;
 }
 
-int command_team_delete(struct core *core, struct core_command *c)
+int core_command_team_delete(struct core *core, struct core_command *c)
 {
     struct core_team *t = map_get_str(&core->team_names, c->name);
     struct core_entry *entry;
-    int r = access_admin(&c->actor, "delete teams", &c->err);
+    int r = core_access_admin(&c->actor, "delete teams", &c->err);
 
     if (r < 0)
         return r;
@@ -176,11 +176,11 @@ int command_team_delete(struct core *core, struct core_command *c)
         return err_set(&c->err, -EBUSY, ERR_CONFLICT, NULL, "end or delete them first",
                        "team '%s' has %u child teams and %u live workloads", c->name,
                        t->children, t->live);
-    entry = journal_command(core, c);
+    entry = core_journal_command(core, c);
     entry->staged = t;
     entry->apply = apply_delete;
-    journal_op(&entry->txn, &(struct store_op){.kind = STORE_DELETE_TEAM, .id = t->row.id});
-    record_event(core, &entry->txn,
+    core_journal_op(&entry->txn, &(struct store_op){.kind = STORE_DELETE_TEAM, .id = t->row.id});
+    core_record_event(core, &entry->txn,
                  &(struct model_event){.type = MODEL_EVENT_TEAM_DELETED,
                                        .task = -1,
                                        .team = t->row.name,

@@ -11,7 +11,7 @@
 static void user_event(struct core *core, struct core_entry *entry, const char *type,
                        const char *actor, const char *text)
 {
-    record_event(core, &entry->txn,
+    core_record_event(core, &entry->txn,
                  &(struct model_event){.type = type, .task = -1, .actor = actor,
                                        .message = text});
 }
@@ -23,10 +23,10 @@ static void apply_user_put(struct core *core, struct core_entry *entry)
     map_put_str(&core->users, name, (void *)name);
 }
 
-int command_user_put(struct core *core, struct core_command *c)
+int core_command_user_put(struct core *core, struct core_command *c)
 {
     struct core_entry *entry;
-    int r = access_admin(&c->actor, "change users", &c->err);
+    int r = core_access_admin(&c->actor, "change users", &c->err);
 
     if (r < 0)
         return r;
@@ -34,10 +34,10 @@ int command_user_put(struct core *core, struct core_command *c)
         if (map_get_str(&core->team_names, c->user_row->teams[i]) == NULL)
             return err_set(&c->err, -ENOENT, ERR_NOT_FOUND, "teams", "create the team first",
                            "team '%s' does not exist", c->user_row->teams[i]);
-    entry = journal_command(core, c);
+    entry = core_journal_command(core, c);
     entry->staged = arena_strdup(&entry->txn.arena, c->user_row->name);
     entry->apply = apply_user_put;
-    journal_op(&entry->txn, &(struct store_op){.kind = STORE_PUT_USER, .user = c->user_row});
+    core_journal_op(&entry->txn, &(struct store_op){.kind = STORE_PUT_USER, .user = c->user_row});
     user_event(core, entry, MODEL_EVENT_USER, c->actor.name,
                arena_printf(&entry->txn.arena, "user '%s' set", c->user_row->name));
     return 0;
@@ -48,32 +48,32 @@ static void apply_user_delete(struct core *core, struct core_entry *entry)
     map_del_str(&core->users, entry->staged);
 }
 
-int command_user_delete(struct core *core, struct core_command *c)
+int core_command_user_delete(struct core *core, struct core_command *c)
 {
     struct core_entry *entry;
-    int r = access_admin(&c->actor, "delete users", &c->err);
+    int r = core_access_admin(&c->actor, "delete users", &c->err);
 
     if (r < 0)
         return r;
     if (map_get_str(&core->users, c->name) == NULL)
         return err_set(&c->err, -ENOENT, ERR_NOT_FOUND, "name", NULL,
                        "user '%s' does not exist", c->name);
-    entry = journal_command(core, c);
+    entry = core_journal_command(core, c);
     entry->staged = arena_strdup(&entry->txn.arena, c->name);
     entry->apply = apply_user_delete;
-    journal_op(&entry->txn, &(struct store_op){.kind = STORE_DELETE_USER, .name = c->name});
+    core_journal_op(&entry->txn, &(struct store_op){.kind = STORE_DELETE_USER, .name = c->name});
     user_event(core, entry, MODEL_EVENT_USER, c->actor.name,
                arena_printf(&entry->txn.arena, "user '%s' deleted", c->name));
     return 0;
 }
 
-int command_token_create(struct core *core, struct core_command *c)
+int core_command_token_create(struct core *core, struct core_command *c)
 {
     struct core_entry *entry;
     int r = 0;
 
     if (!c->actor.admin && strcmp(c->token.user, c->actor.name) != 0)
-        r = access_admin(&c->actor, "make tokens for others", &c->err);
+        r = core_access_admin(&c->actor, "make tokens for others", &c->err);
     if (r < 0)
         return r;
     if (map_get_str(&core->users, c->token.user) == NULL)
@@ -81,20 +81,20 @@ int command_token_create(struct core *core, struct core_command *c)
                        "user '%s' does not exist", c->token.user);
     c->token.id = ++core->last_id;
     c->token.created_ms = core->now_ms;
-    entry = journal_command(core, c);
-    journal_op(&entry->txn, &(struct store_op){.kind = STORE_PUT_TOKEN, .token = &c->token});
+    entry = core_journal_command(core, c);
+    core_journal_op(&entry->txn, &(struct store_op){.kind = STORE_PUT_TOKEN, .token = &c->token});
     user_event(core, entry, MODEL_EVENT_TOKEN, c->actor.name,
                arena_printf(&entry->txn.arena, "token %llu of user '%s' created",
                             (unsigned long long)c->token.id, c->token.user));
     return 0;
 }
 
-int command_token_delete(struct core *core, struct core_command *c)
+int core_command_token_delete(struct core *core, struct core_command *c)
 {
-    struct core_entry *entry = journal_command(core, c);
+    struct core_entry *entry = core_journal_command(core, c);
 
     /* Whose token it is has been checked by the API against the stored row. */
-    journal_op(&entry->txn, &(struct store_op){.kind = STORE_DELETE_TOKEN, .id = c->id});
+    core_journal_op(&entry->txn, &(struct store_op){.kind = STORE_DELETE_TOKEN, .id = c->id});
     user_event(core, entry, MODEL_EVENT_TOKEN, c->actor.name,
                arena_printf(&entry->txn.arena, "token %llu revoked", (unsigned long long)c->id));
     return 0;

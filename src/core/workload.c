@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct core_workload *workload_new(struct core *core, uint64_t id, const char *name,
+struct core_workload *core_workload_new(struct core *core, uint64_t id, const char *name,
                                    const char *owner, struct core_team *team,
                                    struct core_shape *shape)
 {
@@ -29,7 +29,7 @@ struct core_workload *workload_new(struct core *core, uint64_t id, const char *n
     return w;
 }
 
-void workload_free(struct core_workload *w)
+void core_workload_free(struct core_workload *w)
 {
     if (w == NULL)
         return;
@@ -41,7 +41,7 @@ void workload_free(struct core_workload *w)
     free(w);
 }
 
-struct core_task *workload_tasks(struct core_workload *w)
+struct core_task *core_workload_tasks(struct core_workload *w)
 {
     if (w->tasks == NULL) {
         w->tasks = calloc((size_t)w->shape->model->task_count, sizeof(*w->tasks));
@@ -51,7 +51,7 @@ struct core_task *workload_tasks(struct core_workload *w)
     return w->tasks;
 }
 
-void workload_set_message(struct core_workload *w, const char *fmt, ...)
+void core_workload_set_message(struct core_workload *w, const char *fmt, ...)
 {
     struct strbuf text = STRBUF_INIT;
     va_list ap;
@@ -71,7 +71,7 @@ static void count_state(struct core *core, const struct core_workload *w, int by
         core->running += (uint64_t)by;
 }
 
-void workload_set_state(struct core *core, struct core_workload *w,
+void core_workload_set_state(struct core *core, struct core_workload *w,
                         enum model_workload_state state)
 {
     if (w->state == state)
@@ -83,7 +83,7 @@ void workload_set_state(struct core *core, struct core_workload *w,
     count_state(core, w, 1);
 }
 
-void workload_arm_limit(struct core *core, struct core_workload *w)
+void core_workload_arm_limit(struct core *core, struct core_workload *w)
 {
     if (w->shape->model->limit_ms == 0 || w->started_ms == 0)
         return;
@@ -96,7 +96,7 @@ void workload_arm_limit(struct core *core, struct core_workload *w)
 static void cancel_waiting(struct core *core, struct core_workload *w)
 {
     for (int32_t i = 0; i < w->shape->model->task_count; i++) {
-        struct core_task *t = &workload_tasks(w)[i];
+        struct core_task *t = &core_workload_tasks(w)[i];
         if (t->state != MODEL_TASK_PENDING && t->state != MODEL_TASK_HELD)
             continue;
         if (t->attempt == 0 && t->state == MODEL_TASK_PENDING) {
@@ -105,25 +105,25 @@ static void cancel_waiting(struct core *core, struct core_workload *w)
             w->ended++;
             continue;
         }
-        task_set_state(core, w, i, MODEL_TASK_CANCELLED);
-        record_task(core, w, i);
+        core_task_set_state(core, w, i, MODEL_TASK_CANCELLED);
+        core_record_task(core, w, i);
     }
 }
 
-void workload_stop(struct core *core, struct core_workload *w, int32_t exit_code,
+void core_workload_stop(struct core *core, struct core_workload *w, int32_t exit_code,
                    int64_t grace_ms, const char *actor, const char *why)
 {
     w->exit_code = exit_code;
-    workload_set_message(w, "%s", why);
+    core_workload_set_message(w, "%s", why);
     heap_remove(&core->limits, &w->timer);
-    workload_set_state(core, w, MODEL_WORKLOAD_STOPPING);
+    core_workload_set_state(core, w, MODEL_WORKLOAD_STOPPING);
     sched_workload_remove(core->sched, w->id);
     core->dirty = true;
     cancel_waiting(core, w);
     for (int32_t i = 0; i < w->shape->model->task_count; i++)
-        task_stop(core, w, i, grace_ms);
-    record_workload(core, w);
-    record_event(core, journal_txn(core),
+        core_task_stop(core, w, i, grace_ms);
+    core_record_workload(core, w);
+    core_record_event(core, core_journal_txn(core),
                  &(struct model_event){.type = MODEL_EVENT_STOPPING,
                                        .workload = w->id,
                                        .task = -1,
@@ -131,7 +131,7 @@ void workload_stop(struct core *core, struct core_workload *w, int32_t exit_code
                                        .team = w->team->row.name,
                                        .actor = actor,
                                        .message = why});
-    workload_review(core, w);
+    core_workload_review(core, w);
 }
 
 static enum model_workload_state outcome(const struct core_workload *w)
@@ -146,9 +146,9 @@ static void end(struct core *core, struct core_workload *w)
     if (w->state != MODEL_WORKLOAD_STOPPING)
         sched_workload_remove(core->sched, w->id);
     heap_remove(&core->limits, &w->timer);
-    workload_set_state(core, w, outcome(w));
-    record_workload(core, w);
-    record_workload_event(core, w, -1, MODEL_EVENT_ENDED,
+    core_workload_set_state(core, w, outcome(w));
+    core_record_workload(core, w);
+    core_record_workload_event(core, w, -1, MODEL_EVENT_ENDED,
                           arena_printf(&core->turn, "{\"state\":\"%s\",\"exit_code\":%d}",
                                        model_workload_state_name(w->state), w->exit_code),
                           "%s%s%s", model_workload_state_name(w->state), w->message ? ": " : "",
@@ -157,10 +157,10 @@ static void end(struct core *core, struct core_workload *w)
     map_del_str(&w->team->names, w->name);
     map_del(&core->workloads, w->id);
     w->team->live--;
-    workload_free(w);
+    core_workload_free(w);
 }
 
-void workload_review(struct core *core, struct core_workload *w)
+void core_workload_review(struct core *core, struct core_workload *w)
 {
     const struct model_shape *shape = w->shape->model;
 
@@ -169,18 +169,18 @@ void workload_review(struct core *core, struct core_workload *w)
         return;
     }
     if (w->state == MODEL_WORKLOAD_PENDING && w->running > 0) {
-        workload_set_state(core, w, MODEL_WORKLOAD_RUNNING);
-        record_workload(core, w);
+        core_workload_set_state(core, w, MODEL_WORKLOAD_RUNNING);
+        core_record_workload(core, w);
     } else if (w->state == MODEL_WORKLOAD_RUNNING && w->running == 0) {
-        workload_set_state(core, w, MODEL_WORKLOAD_PENDING);
+        core_workload_set_state(core, w, MODEL_WORKLOAD_PENDING);
         heap_remove(&core->limits, &w->timer);
         w->started_ms = 0;
-        record_workload(core, w);
-        record_workload_event(core, w, -1, MODEL_EVENT_REQUEUED, NULL, "waits to run again");
+        core_record_workload(core, w);
+        core_record_workload_event(core, w, -1, MODEL_EVENT_REQUEUED, NULL, "waits to run again");
     }
 }
 
-void workload_check_limits(struct core *core)
+void core_workload_check_limits(struct core *core)
 {
     struct heap_node *node;
 
@@ -190,7 +190,7 @@ void workload_check_limits(struct core *core)
 
         if (w->limit_at_ms > core->now_ms)
             return;
-        workload_stop(core, w, 124, -1, NULL,
+        core_workload_stop(core, w, 124, -1, NULL,
                       arena_printf(&core->turn, "ran longer than its max_run_time of %s",
                                    qty_format_duration_ms(w->shape->model->limit_ms, text)));
     }

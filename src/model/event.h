@@ -3,6 +3,9 @@
  * Events: the append-only record of what happened and why, in commit order. `seq` is dense and
  * growing; it is the Last-Event-ID of the stream. `type` is one of MODEL_EVENT_* below: a stable
  * dotted word. `data` is a JSON object text or NULL.
+ *
+ * Strings belong to whoever filled the event in and live as long as it says; times are
+ * milliseconds on the server's timeline.
  */
 #ifndef ALLOT_MODEL_EVENT_H
 #define ALLOT_MODEL_EVENT_H
@@ -44,6 +47,7 @@ struct model_event {
     const char *data;
 };
 
+/* One JSON object; fields that it is not about are left out. `data` must be valid JSON. */
 void model_event_encode(const struct model_event *e, struct json_writer *w);
 
 #endif

@@ -4,9 +4,11 @@
  * scheduler's, and a word that is not in the table still gives a sentence.
  */
 #include <inttypes.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/qty.h"
 #include "base/strbuf.h"
 #include "model/amount.h"
 #include "model/explanation.h"
@@ -21,6 +23,18 @@ struct say {
 static const char *amount(const struct say *s, int64_t v)
 {
     return model_amount_describe(s->x->resource, v, s->arena);
+}
+
+/* "2 are", "0.25 is", "none is", "10GiB is": V after its resource was named. */
+static const char *so_much_is(const struct say *s, int64_t v)
+{
+    bool one = v <= 1000 || s->x->resource == MODEL_MEMORY_BYTES;
+    char text[QTY_TEXT_MAX];
+
+    if (v == 0)
+        return "none is";
+    return arena_printf(s->arena, "%s %s", model_amount_format(s->x->resource, v, text),
+                        one ? "is" : "are");
 }
 
 /* "'train' (81)" */
@@ -88,7 +102,8 @@ static void say_backoff(const struct say *s)
 
 static void say_held(const struct say *s)
 {
-    strbuf_addf(s->out, "%s is promised to it: it starts when those who give way have stopped",
+    strbuf_addf(s->out,
+                "its place (%s) is promised: it starts when those who give way have stopped",
                 amount(s, s->x->asked));
 }
 
@@ -103,14 +118,15 @@ static void say_reserved(const struct say *s)
 
 static void say_topology(const struct say *s)
 {
-    strbuf_addf(s->out, "%s is free in total, but no single domain has the %s it asks for",
-                amount(s, s->x->free), amount(s, s->x->asked));
+    strbuf_addf(s->out, "it asks for %s in one domain: %s free in total, but in no single one",
+                amount(s, s->x->asked), so_much_is(s, s->x->free));
 }
 
 static void say_fragmented(const struct say *s)
 {
-    strbuf_addf(s->out, "%s is free in total, but in pieces too small for it (%s a task)",
-                amount(s, s->x->free), s->x->request ? s->x->request : "its request");
+    strbuf_addf(s->out, "it asks for %s: %s free in total, but in pieces too small for a task (%s)",
+                amount(s, s->x->asked), so_much_is(s, s->x->free),
+                s->x->request ? s->x->request : "as asked");
 }
 
 static void say_nodes_down(const struct say *s)
@@ -135,8 +151,8 @@ static void say_no_capacity(const struct say *s)
 {
     const struct model_explanation *x = s->x;
 
-    strbuf_addf(s->out, "it asks for %s, and %s is free where it could run", amount(s, x->asked),
-                amount(s, x->free));
+    strbuf_addf(s->out, "it asks for %s, and %s free where it could run", amount(s, x->asked),
+                so_much_is(s, x->free));
     if (x->guarantee > 0 && x->used + x->asked > x->guarantee)
         strbuf_addf(s->out,
                     "; team %s uses %s of its guarantee of %s, and what is above it comes from "
@@ -193,8 +209,7 @@ static void advise_waiting(const struct say *s)
         strbuf_addf(s->out, "%s with %s less", x->waits_for.id ? ", or" : "it would start now",
                     amount(s, x->missing));
     else if (x->missing > 0 && x->waits_for.id == 0)
-        strbuf_addf(s->out, "it starts when %s more %s free", amount(s, x->missing),
-                    x->missing <= 1000 && x->resource != MODEL_MEMORY_BYTES ? "is" : "are");
+        strbuf_addf(s->out, "it starts once %s more can be had", amount(s, x->missing));
 }
 
 static void advise_backoff(const struct say *s)

@@ -209,6 +209,8 @@ static int decode_team(const struct document *doc, struct arena *arena, struct s
     if (doc->spec && !json_object_is_type(doc->spec, json_type_object))
         return err_set(err, -EINVAL, ERR_INVALID, "spec", NULL, "spec must be an object, not %s",
                        model_json_type_name(doc->spec));
+    if (doc->namespace)
+        ignore(ignored, "metadata.namespace");
     r = check_said_once(doc->spec, "name", "metadata.name", doc->name, err);
     if (r == 0) {
         body = with_names(doc->spec, doc->name, NULL);

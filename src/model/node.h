@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A node and its devices, as an engine reports them.
+ *
+ * Devices are known by their index, which is what placements and allocations name: an engine
+ * keeps the order. A MIG slice is a device of its own. Nothing is owned: strings and arrays live
+ * as long as the arena or the caller that filled them in.
  */
 #ifndef ALLOT_MODEL_NODE_H
 #define ALLOT_MODEL_NODE_H
@@ -44,13 +48,16 @@ struct model_node {
     int32_t label_count;
 };
 
+/* "up", "down", "unknown"; static. */
 const char *model_node_state_name(enum model_node_state v);
+/* One JSON object, devices and labels included; capacities as in model/amount.h. */
 void model_node_encode(const struct model_node *n, struct json_writer *w);
-/* What the store keeps: encode's output without id and state. Strings into ARENA. */
+/* What encode wrote (the store may leave id and state out: N keeps what it has). Strings into
+ * ARENA. -EINVAL or -ERANGE with ERR; N is then as before. */
 int model_node_decode(const char *text, size_t len, struct arena *arena, struct model_node *n,
                       struct err *err);
 
-/* "8xH100", "4xA100:40GiB", "8xH100+2xA100/1g.10gb" is refused for now: one group of whole
+/* Simulated devices: "8xH100", "4xA100:40GiB", "8xH100+2xA100/1g.10gb" is refused for now: one group of whole
  * GPUs, or N/PROFILE slices ("7xH100/1g.10gb"). 1..1024 devices. Known types give the memory:
  * H100 80GiB, H200 141GiB, A100 80GiB, A10 24GiB, L40S 48GiB, L4 24GiB, T4 16GiB, V100 32GiB,
  * B200 192GiB; others need ":SIZE". */

@@ -42,7 +42,7 @@ static int read_bounded(struct json_object *v, int64_t min, int64_t max, const c
     return 0;
 }
 
-int request_read_gpus(struct json_object *v, struct arena *a, void *out, struct err *err)
+int model_read_gpus(struct json_object *v, struct arena *a, void *out, struct err *err)
 {
     static const char range[] = "use a whole number from 0 to 1024, or gpu for a part of a device";
     int64_t milli = -1;
@@ -61,7 +61,7 @@ int request_read_gpus(struct json_object *v, struct arena *a, void *out, struct 
     return 0;
 }
 
-int request_read_gpu(struct json_object *v, struct arena *a, void *out, struct err *err)
+int model_read_gpu(struct json_object *v, struct arena *a, void *out, struct err *err)
 {
     static const char range[] = "use 0.001 to 0.999, or a whole number up to 1024";
     int64_t milli = -1;
@@ -80,24 +80,24 @@ int request_read_gpu(struct json_object *v, struct arena *a, void *out, struct e
     return 0;
 }
 
-int request_read_gpu_memory(struct json_object *v, struct arena *a, void *out, struct err *err)
+int model_read_gpu_memory(struct json_object *v, struct arena *a, void *out, struct err *err)
 {
     return read_bounded(v, 1, MODEL_TASK_BYTES_MAX, "use bytes up to 64TiB, such as 10GiB",
                         qty_parse_bytes, out, err);
 }
 
-int request_read_gpu_count(struct json_object *v, struct arena *a, void *out, struct err *err)
+int model_read_gpu_count(struct json_object *v, struct arena *a, void *out, struct err *err)
 {
     return v ? model_json_read_range(v, 1, MODEL_GPUS_MAX, out, err) : 0;
 }
 
-int request_read_cpu(struct json_object *v, struct arena *a, void *out, struct err *err)
+int model_read_cpu(struct json_object *v, struct arena *a, void *out, struct err *err)
 {
     return read_bounded(v, 1, MODEL_CPU_MILLI_MAX, "use 0.001 to 1000000 cores, such as 2 or 500m",
                         qty_parse_milli, out, err);
 }
 
-int request_read_memory(struct json_object *v, struct arena *a, void *out, struct err *err)
+int model_read_memory(struct json_object *v, struct arena *a, void *out, struct err *err)
 {
     return read_bounded(v, 0, MODEL_TASK_BYTES_MAX, "use bytes up to 64TiB, such as 2GiB",
                         qty_parse_bytes, out, err);
@@ -106,7 +106,7 @@ int request_read_memory(struct json_object *v, struct arena *a, void *out, struc
 /* ---- from fields to a request ----------------------------------------------------------- */
 
 /* At most one form; gpu_count and gpu_type only where they mean something. */
-static int check_forms(const struct request_draft *d, struct err *err)
+static int check_forms(const struct model_request_draft *d, struct err *err)
 {
     static const char *const names[] = {"gpus", "gpu", "gpu_memory", "mig"};
     const bool given[] = {d->gpus >= 0, d->gpu >= 0, d->gpu_memory >= 0, d->mig.count > 0};
@@ -133,7 +133,7 @@ static int check_forms(const struct request_draft *d, struct err *err)
     return 0;
 }
 
-static void set_devices(const struct request_draft *d, struct model_request *q)
+static void set_devices(const struct model_request_draft *d, struct model_request *q)
 {
     int32_t count = d->gpu_count >= 0 ? (int32_t)d->gpu_count : 1;
 
@@ -158,8 +158,8 @@ static int64_t default_cpu(const struct model_request *q)
     return CPU_DEFAULT_MILLI * (devices > 0 ? devices : 1);
 }
 
-int request_from_draft(const struct request_draft *d, struct model_request *ret_request,
-                       struct err *err)
+int model_request_from_draft(const struct model_request_draft *d, struct model_request *ret_request,
+                             struct err *err)
 {
     struct model_request q = {
         .mig = d->mig.items,

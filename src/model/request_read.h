@@ -27,39 +27,39 @@ struct model_strings {
 };
 
 /* -1 = not given. */
-struct request_draft {
+struct model_request_draft {
     int64_t gpus, gpu, gpu_memory, gpu_count, cpu, memory;
     struct model_migs mig;
     struct model_strings gpu_types;
     struct model_pairs labels;
 };
 
-#define REQUEST_DRAFT_INIT                                                                \
+#define MODEL_REQUEST_DRAFT_INIT                                                          \
     {                                                                                     \
         .gpus = -1, .gpu = -1, .gpu_memory = -1, .gpu_count = -1, .cpu = -1, .memory = -1 \
     }
 
 /* Rows of a field table; BASE is the struct that the table reads into, MEMBER its draft. */
-#define REQUEST_FIELDS(base, member)                                                \
-    {"gpus", request_read_gpus, offsetof(base, member.gpus)},                       \
-        {"gpu", request_read_gpu, offsetof(base, member.gpu)},                      \
-        {"gpu_memory", request_read_gpu_memory, offsetof(base, member.gpu_memory)}, \
-        {"mig", model_read_migs, offsetof(base, member.mig)},                       \
-        {"gpu_count", request_read_gpu_count, offsetof(base, member.gpu_count)},    \
-        {"gpu_type", model_read_gpu_types, offsetof(base, member.gpu_types)},       \
-        {"cpu", request_read_cpu, offsetof(base, member.cpu)},                      \
-        {"memory", request_read_memory, offsetof(base, member.memory)},             \
-    {                                                                               \
-        "node_labels", model_read_labels, offsetof(base, member.labels)             \
+#define MODEL_REQUEST_FIELDS(base, member)                                        \
+    {"gpus", model_read_gpus, offsetof(base, member.gpus)},                       \
+        {"gpu", model_read_gpu, offsetof(base, member.gpu)},                      \
+        {"gpu_memory", model_read_gpu_memory, offsetof(base, member.gpu_memory)}, \
+        {"mig", model_read_migs, offsetof(base, member.mig)},                     \
+        {"gpu_count", model_read_gpu_count, offsetof(base, member.gpu_count)},    \
+        {"gpu_type", model_read_gpu_types, offsetof(base, member.gpu_types)},     \
+        {"cpu", model_read_cpu, offsetof(base, member.cpu)},                      \
+        {"memory", model_read_memory, offsetof(base, member.memory)},             \
+    {                                                                             \
+        "node_labels", model_read_labels, offsetof(base, member.labels)           \
     }
 
 /* Readers for int64_t members of a draft. */
-int request_read_gpus(struct json_object *v, struct arena *a, void *out, struct err *err);
-int request_read_gpu(struct json_object *v, struct arena *a, void *out, struct err *err);
-int request_read_gpu_memory(struct json_object *v, struct arena *a, void *out, struct err *err);
-int request_read_gpu_count(struct json_object *v, struct arena *a, void *out, struct err *err);
-int request_read_cpu(struct json_object *v, struct arena *a, void *out, struct err *err);
-int request_read_memory(struct json_object *v, struct arena *a, void *out, struct err *err);
+int model_read_gpus(struct json_object *v, struct arena *a, void *out, struct err *err);
+int model_read_gpu(struct json_object *v, struct arena *a, void *out, struct err *err);
+int model_read_gpu_memory(struct json_object *v, struct arena *a, void *out, struct err *err);
+int model_read_gpu_count(struct json_object *v, struct arena *a, void *out, struct err *err);
+int model_read_cpu(struct json_object *v, struct arena *a, void *out, struct err *err);
+int model_read_memory(struct json_object *v, struct arena *a, void *out, struct err *err);
 
 /* struct model_migs, from "1g.10gb" or {"1g.10gb": 2}. */
 int model_read_migs(struct json_object *v, struct arena *a, void *out, struct err *err);
@@ -82,7 +82,7 @@ int model_read_class(struct json_object *v, struct arena *a, void *out, struct e
 int model_read_handling(struct json_object *v, struct arena *a, void *out, struct err *err);
 
 /* Makes the request that D describes, defaults filled in; -EINVAL where its forms contradict. */
-int request_from_draft(const struct request_draft *d, struct model_request *ret_request,
-                       struct err *err);
+int model_request_from_draft(const struct model_request_draft *d, struct model_request *ret_request,
+                             struct err *err);
 
 #endif

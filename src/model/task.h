@@ -58,6 +58,7 @@ int model_intent_parse(const char *text, uint64_t *ret_workload, int32_t *ret_ta
 void model_devices_format(const uint16_t *devices, int32_t count, struct strbuf *out);
 int model_devices_parse(const char *text, uint16_t *devices, int32_t max);
 
+/* One JSON object; exit_code is null until the task has ended. */
 void model_task_encode(const struct model_task *t, struct json_writer *w);
 
 #endif

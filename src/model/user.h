@@ -37,6 +37,7 @@ struct model_token {
 /* {"name": "ada", "role": "admin"|"member", "teams": ["nlp"]}; as model_team_decode. */
 int model_user_decode(struct json_object *json, struct arena *arena, struct model_user *u,
                       struct err *err);
+/* One JSON object that decodes to the same user. */
 void model_user_encode(const struct model_user *u, struct json_writer *w);
 /* Without the hash. */
 void model_token_encode(const struct model_token *t, struct json_writer *w);

@@ -31,6 +31,9 @@
  * and mean `gpus`. At most one GPU form per group; none = a CPU-only task. Tasks are numbered
  * through the groups in order: rank 0 is the first task of the first group.
  *
+ * What contradicts itself is refused: burst true in class production, preemptible false or kind
+ * service in class batch, gpu_type without a GPU, an expected run time above the maximum.
+ *
  * Defaults: kind job; class by kind (job training, notebook development, service production);
  * tasks 1; min_tasks = tasks (rigid); preemptible by class (all but production); burst true (for
  * production false); grace 30 s; handling checkpoint for job, restart otherwise; max_retries 0.

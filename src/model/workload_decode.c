@@ -5,196 +5,19 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <json-c/json.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "model/check.h"
-#include "model/request_read.h"
+#include "model/workload_draft.h"
 
 #define GRACE_DEFAULT_MS 30000
-
-struct topology {
-    const char *required, *preferred;
-};
-
-struct preemption {
-    int handling; /* enum model_handling; -1 = not given */
-    int64_t grace_ms;
-};
-
-struct group_draft {
-    const char *name;
-    int64_t tasks, min_tasks; /* -1 = not given */
-    struct request_draft request;
-    struct topology topology;
-    struct model_strings command;
-    struct model_pairs env;
-};
-
-#define GROUP_DRAFT_INIT                                            \
-    {                                                               \
-        .tasks = -1, .min_tasks = -1, .request = REQUEST_DRAFT_INIT \
-    }
-
-struct draft {
-    struct group_draft main; /* the fields of the single group */
-    const char *name, *team;
-    int kind, class_;       /* -1 = not given */
-    int preemptible, burst; /* likewise */
-    int32_t priority;
-    int64_t max_retries, limit_ms, expected_ms, min_run_ms;
-    struct preemption preemption;
-    const char *image, *workdir, *checkpoint_dir;
-    struct group_draft *groups;
-    int32_t group_count;
-};
-
-/* ---- readers ---------------------------------------------------------------------------- */
-
-static int read_tasks(struct json_object *v, struct arena *a, void *out, struct err *err)
-{
-    return v ? model_json_read_range(v, 1, MODEL_TASKS_MAX, out, err) : 0;
-}
-
-static int read_min_tasks(struct json_object *v, struct arena *a, void *out, struct err *err)
-{
-    return v ? model_json_read_range(v, 0, MODEL_TASKS_MAX, out, err) : 0;
-}
-
-static int read_retries(struct json_object *v, struct arena *a, void *out, struct err *err)
-{
-    return v ? model_json_read_range(v, 0, MODEL_RETRIES_MAX, out, err) : 0;
-}
-
-static int read_priority(struct json_object *v, struct arena *a, void *out, struct err *err)
-{
-    int64_t value = 0;
-    int r;
-
-    r = v ? model_json_read_range(v, -MODEL_PRIORITY_MAX, MODEL_PRIORITY_MAX, &value, err) : 0;
-    if (r == 0)
-        *(int32_t *)out = (int32_t)value;
-    return r;
-}
-
-/* int: 0, 1, or what it was where null. */
-static int read_choice(struct json_object *v, struct arena *a, void *out, struct err *err)
-{
-    bool value = false;
-    int r;
-
-    r = model_json_read_bool(v, a, &value, err);
-    if (r == 0 && v)
-        *(int *)out = value;
-    return r;
-}
-
-static int read_topology(struct json_object *v, struct arena *a, void *out, struct err *err)
-{
-    static const struct model_json_field fields[] = {
-        {"required", model_read_label, offsetof(struct topology, required)},
-        {"preferred", model_read_label, offsetof(struct topology, preferred)},
-    };
-
-    return v ? model_json_read(v, fields, ARRAY_LEN(fields), a, out, err) : 0;
-}
-
-static int read_preemption(struct json_object *v, struct arena *a, void *out, struct err *err)
-{
-    static const struct model_json_field fields[] = {
-        {"handling", model_read_handling, offsetof(struct preemption, handling)},
-        {"grace", model_json_read_duration, offsetof(struct preemption, grace_ms)},
-    };
-
-    return v ? model_json_read(v, fields, ARRAY_LEN(fields), a, out, err) : 0;
-}
-
-#define GROUP_FIELDS(base, member)                                       \
-    {"tasks", read_tasks, offsetof(base, member tasks)},                 \
-        {"min_tasks", read_min_tasks, offsetof(base, member min_tasks)}, \
-        REQUEST_FIELDS(base, member request),                            \
-        {"topology", read_topology, offsetof(base, member topology)},    \
-        {"command", model_read_command, offsetof(base, member command)}, \
-    {                                                                    \
-        "env", model_read_env, offsetof(base, member env)                \
-    }
-
-static int read_group(struct json_object *v, struct arena *a, struct group_draft *g,
-                      struct err *err)
-{
-    static const struct model_json_field fields[] = {
-        {"name", model_json_read_name, offsetof(struct group_draft, name), true},
-        GROUP_FIELDS(struct group_draft, ),
-    };
-
-    *g = (struct group_draft)GROUP_DRAFT_INIT;
-    return model_json_read(v, fields, ARRAY_LEN(fields), a, g, err);
-}
-
-static int refuse_same_name(const struct group_draft *groups, size_t count, struct err *err)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (strcmp(groups[i].name, groups[count].name) == 0)
-            return err_set(err, -EINVAL, ERR_INVALID, "name", "give each group its own name",
-                           "name '%.60s' is taken by groups[%zu]", groups[i].name, i);
-    }
-    return 0;
-}
-
-/* OUT is the whole draft. */
-static int read_groups(struct json_object *v, struct arena *a, void *out, struct err *err)
-{
-    struct draft *d = out;
-    size_t count;
-
-    if (v == NULL)
-        return 0;
-    count = json_object_is_type(v, json_type_array) ? json_object_array_length(v) : 0;
-    if (count < 1 || count > MODEL_GROUPS_MAX)
-        return err_set(err, -EINVAL, ERR_INVALID, NULL, NULL, "must be an array of 1 to %d groups",
-                       MODEL_GROUPS_MAX);
-    d->groups = arena_new_array(a, struct group_draft, count);
-    for (size_t i = 0; i < count; i++) {
-        int r;
-
-        r = read_group(json_object_array_get_idx(v, i), a, &d->groups[i], err);
-        if (r == 0)
-            r = refuse_same_name(d->groups, i, err);
-        if (r < 0) {
-            model_json_in(err, "[%zu]", i);
-            return r;
-        }
-    }
-    d->group_count = (int32_t)count;
-    return 0;
-}
-
-static const struct model_json_field draft_fields[] = {
-    {"name", model_json_read_name, offsetof(struct draft, name)},
-    {"team", model_json_read_name, offsetof(struct draft, team)},
-    {"kind", model_read_kind, offsetof(struct draft, kind)},
-    {"class", model_read_class, offsetof(struct draft, class_)},
-    GROUP_FIELDS(struct draft, main.),
-    {"image", model_read_image, offsetof(struct draft, image)},
-    {"workdir", model_read_path, offsetof(struct draft, workdir)},
-    {"checkpoint_dir", model_read_path, offsetof(struct draft, checkpoint_dir)},
-    {"priority", read_priority, offsetof(struct draft, priority)},
-    {"preemptible", read_choice, offsetof(struct draft, preemptible)},
-    {"burst", read_choice, offsetof(struct draft, burst)},
-    {"preemption", read_preemption, offsetof(struct draft, preemption)},
-    {"max_run_time", model_json_read_duration, offsetof(struct draft, limit_ms)},
-    {"expected_run_time", model_json_read_duration, offsetof(struct draft, expected_ms)},
-    {"min_run_time", model_json_read_duration, offsetof(struct draft, min_run_ms)},
-    {"max_retries", read_retries, offsetof(struct draft, max_retries)},
-    {"groups", read_groups, 0},
-};
 
 /* ---- groups ----------------------------------------------------------------------------- */
 
 /* Beside "groups", only command, env, topology and min_tasks have a meaning for the whole, and
  * tasks may say the sum. */
-static int check_beside_groups(const struct group_draft *g, struct err *err)
+static int check_beside_groups(const struct model_group_draft *g, struct err *err)
 {
     const struct {
         const char *name;
@@ -219,7 +42,8 @@ static int check_beside_groups(const struct group_draft *g, struct err *err)
     return 0;
 }
 
-static int make_group(const struct group_draft *d, struct model_group *ret_group, struct err *err)
+static int make_group(const struct model_group_draft *d, struct model_group *ret_group,
+                      struct err *err)
 {
     struct model_group g = {.name = d->name ? d->name : "main"};
     int r;
@@ -227,7 +51,7 @@ static int make_group(const struct group_draft *d, struct model_group *ret_group
     g.tasks = d->tasks >= 0 ? (int32_t)d->tasks : 1;
     g.min_tasks = d->min_tasks >= 0 ? (int32_t)d->min_tasks : g.tasks;
     g.topology_required = d->topology.required;
-    r = request_from_draft(&d->request, &g.request, err);
+    r = model_request_from_draft(&d->request, &g.request, err);
     if (r < 0)
         return r;
     if (d->topology.preferred && d->name)
@@ -238,10 +62,10 @@ static int make_group(const struct group_draft *d, struct model_group *ret_group
     return 0;
 }
 
-static int make_groups(const struct draft *d, struct arena *arena, struct model_shape *shape,
+static int make_groups(const struct model_draft *d, struct arena *arena, struct model_shape *shape,
                        struct err *err)
 {
-    const struct group_draft *from = d->groups ? d->groups : &d->main;
+    const struct model_group_draft *from = d->groups ? d->groups : &d->main;
     int32_t count = d->groups ? d->group_count : 1;
     struct model_group *groups = arena_new_array(arena, struct model_group, (size_t)count);
     int64_t tasks = 0, minima = 0;
@@ -286,7 +110,7 @@ static enum model_class default_class(enum model_kind kind)
     }
 }
 
-static int make_shape(const struct draft *d, struct arena *arena,
+static int make_shape(const struct model_draft *d, struct arena *arena,
                       const struct model_shape **ret_shape, struct err *err)
 {
     struct model_shape *s = arena_new(arena, struct model_shape);
@@ -350,10 +174,10 @@ static int merge_env(struct model_pairs top, struct model_pairs own, struct aren
     return check_env_size(*ret_env, err);
 }
 
-static int make_launch(const struct draft *d, struct arena *arena,
+static int make_launch(const struct model_draft *d, struct arena *arena,
                        const struct model_launch **ret_launch, struct err *err)
 {
-    const struct group_draft *from = d->groups ? d->groups : &d->main;
+    const struct model_group_draft *from = d->groups ? d->groups : &d->main;
     int32_t count = d->groups ? d->group_count : 1;
     struct model_launch *l = arena_new(arena, struct model_launch);
     struct model_launch_group *groups =
@@ -385,8 +209,8 @@ int model_workload_decode(struct json_object *json, struct arena *arena, struct 
 {
     const struct model_launch *launch = NULL;
     const struct model_shape *shape = NULL;
-    struct draft d = {
-        .main = GROUP_DRAFT_INIT,
+    struct model_draft d = {
+        .main = MODEL_GROUP_DRAFT_INIT,
         .team = w->team,
         .kind = -1,
         .class_ = -1,
@@ -396,7 +220,7 @@ int model_workload_decode(struct json_object *json, struct arena *arena, struct 
     };
     int r;
 
-    r = model_json_read(json, draft_fields, ARRAY_LEN(draft_fields), arena, &d, err);
+    r = model_draft_read(json, arena, &d, err);
     if (r == 0 && d.team == NULL)
         r = err_set(err, -EINVAL, ERR_MISSING, "team", "name the team that it runs for",
                     "team is missing");

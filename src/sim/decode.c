@@ -168,7 +168,7 @@ int sim_decode_amount(struct sim_decoder *d, struct json_object *value, void *ds
 
 int sim_decode_mib(struct sim_decoder *d, struct json_object *value, void *dst)
 {
-    int64_t mib;
+    int64_t mib = 0;
     int r = integer_between(d, value, 0, SIM_AMOUNT_MAX >> 20, &mib);
     if (r == 0)
         *(int64_t *)dst = mib << 20;
@@ -185,7 +185,7 @@ int sim_decode_seconds(struct sim_decoder *d, struct json_object *value, void *d
             *(int64_t *)dst = ms;
         return r;
     }
-    int64_t s;
+    int64_t s = 0;
     int r = integer_between(d, value, 0, SIM_AMOUNT_MAX / 1000, &s);
     if (r == 0)
         *(int64_t *)dst = s * 1000;
@@ -194,7 +194,7 @@ int sim_decode_seconds(struct sim_decoder *d, struct json_object *value, void *d
 
 int sim_decode_count(struct sim_decoder *d, struct json_object *value, void *dst)
 {
-    int64_t n;
+    int64_t n = 0;
     int r = integer_between(d, value, 0, SIM_ITEMS_MAX, &n);
     if (r == 0)
         *(uint32_t *)dst = (uint32_t)n;
@@ -203,7 +203,7 @@ int sim_decode_count(struct sim_decoder *d, struct json_object *value, void *dst
 
 int sim_decode_priority(struct sim_decoder *d, struct json_object *value, void *dst)
 {
-    int64_t n;
+    int64_t n = 0;
     int r = integer_between(d, value, INT32_MIN, INT32_MAX, &n);
     if (r == 0)
         *(int32_t *)dst = (int32_t)n;

@@ -67,7 +67,7 @@ static int decode_counts(struct sim_decoder *d, struct json_object *v, struct si
 static int decode_mig(struct sim_decoder *d, struct json_object *v,
                       const struct sim_count **ret_items, uint32_t *ret_count)
 {
-    struct sim_count *items;
+    struct sim_count *items = NULL;
     int r = decode_counts(d, v, &items, ret_count);
     if (r < 0)
         return r;

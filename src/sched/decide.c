@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sched/decide.h"
+
+#include "base/qty.h"
+#include "sched/place.h"
+#include "sched/task.h"
+#include "sched/workload.h"
+
+static struct sched_decision *decision_add(struct sched *s, enum sched_decision_kind kind,
+                                           enum sched_cause cause, const struct workload *w,
+                                           uint32_t t)
+{
+    struct sched_decision *d = vec_add(&s->decisions);
+    const struct task *task = &w->tasks[t];
+    d->kind = kind;
+    d->cause = cause;
+    d->workload = w->id;
+    d->task = t;
+    d->node = task->node->id;
+    d->gpu_milli = task->gpu_milli;
+    d->device_count = task->device_count;
+    d->devices = arena_memdup(&s->arena, task_devices(task),
+                              task->device_count * sizeof(uint16_t));
+    return d;
+}
+
+/* A team that passes its share or guarantee upward makes its own work eligible for reclaim. */
+static void crossing_note(struct sched *s, const struct workload *w, uint32_t t)
+{
+    struct amounts charge = task_charge(w, t);
+    for (const struct team *team = w->group->team; team->parent != NULL; team = team->parent)
+        for (int r = 0; r < SCHED_RESOURCES; r++) {
+            int64_t after = team->used[VIEW_THEN].v[r], before = after - charge.v[r];
+            int64_t share = team->share.v[r], guarantee = team->guarantee[r];
+            if ((before <= share && after > share) || (before <= guarantee && after > guarantee))
+                s->retry = true;
+        }
+}
+
+void decide_start_spots(struct sched *s, struct workload *w, enum sched_cause cause)
+{
+    const struct placing *p = s->placing;
+    for (size_t i = 0; i < p->spots.len; i++) {
+        const struct spot *spot = &p->spots.items[i];
+        task_place(s, w, spot->task, TASK_RUNNING, spot->node, spot_devices(p, spot),
+                   spot->count, s->now_ms);
+        crossing_note(s, w, spot->task);
+        decision_add(s, SCHED_START, cause, w, spot->task);
+    }
+    w->started_turn = s->turn;
+    workload_requeue(s, w);
+}
+
+void decide_hold_spots(struct sched *s, struct workload *w, enum sched_cause cause)
+{
+    const struct placing *p = s->placing;
+    for (size_t i = 0; i < p->spots.len; i++) {
+        const struct spot *spot = &p->spots.items[i];
+        task_place(s, w, spot->task, TASK_HELD, spot->node, spot_devices(p, spot), spot->count,
+                   0);
+        crossing_note(s, w, spot->task);
+        decision_add(s, SCHED_HOLD, cause, w, spot->task)->until_ms = INT64_MAX;
+    }
+    w->hold_cause = (uint8_t)cause;
+    w->won_epoch = s->outside_epoch;
+    workload_timer_set(s, w, INT64_MAX);
+    workload_requeue(s, w);
+}
+
+void decide_start_held(struct sched *s, struct workload *w)
+{
+    for (uint32_t t = 0; t < w->group->job->task_count; t++) {
+        if (w->tasks[t].phase != TASK_HELD)
+            continue;
+        w->tasks[t].since_ms = s->now_ms;
+        task_turn(s, w, t, TASK_RUNNING);
+        decision_add(s, SCHED_START, SCHED_CAUSE_PROMISED, w, t);
+    }
+    w->victims = 0;
+    w->started_turn = s->turn;
+    workload_timer_set(s, w, INT64_MAX);
+    workload_requeue(s, w);
+}
+
+void decide_unhold(struct sched *s, struct workload *w, enum sched_cause cause)
+{
+    for (uint32_t t = 0; t < w->group->job->task_count; t++)
+        if (w->tasks[t].phase == TASK_HELD)
+            decision_add(s, SCHED_UNHOLD, cause, w, t);
+    workload_unhold(s, w);
+}
+
+int64_t decide_price_ms(const struct sched *s, const struct workload *w, uint32_t t)
+{
+    const struct task *task = &w->tasks[t];
+    int64_t ran = s->now_ms > task->since_ms ? s->now_ms - task->since_ms : 0;
+    int64_t lost = qty_add_sat(ran, w->group->job->restart_cost_ms);
+    return qty_mul_div(lost, task->gpu_milli > 0 ? task->gpu_milli : 1, WHOLE_MILLI);
+}
+
+void decide_evict(struct sched *s, struct workload *w, uint32_t t, const struct eviction *why)
+{
+    struct sched_decision *d = decision_add(s, SCHED_EVICT, why->cause, w, t);
+    d->on_behalf_of = why->behalf;
+    d->team = why->team;
+    d->price_ms = decide_price_ms(s, w, t);
+    task_turn(s, w, t, TASK_LEAVING);
+    w->tasks[t].behalf = why->behalf;
+    s->retry = true;
+    workload_requeue(s, w);
+}
+
+void decide_evict_all(struct sched *s, struct workload *w, enum sched_cause cause)
+{
+    struct eviction why = {.cause = cause};
+    for (uint32_t t = 0; t < w->group->job->task_count; t++)
+        if (w->tasks[t].phase == TASK_RUNNING)
+            decide_evict(s, w, t, &why);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Eviction: who has to go so that a blocked workload can start.
+ *
+ * Three rights, asked in this order of their victims:
+ *   idle-only  any work that is not idle-only itself may displace idle-only work: of its own
+ *              team, or of a team that is above its guarantee where their paths part;
+ *   reclaim    across teams, where the paths part: the victim's team is above its fair share
+ *              before the victim goes, or above its guarantee while the requester stays within
+ *              its own; the requester ends within its fair share at every level;
+ *   preempt    of its own team, strictly lower by class, then priority.
+ * Nobody evicts what is not preemptible, what is protected by a minimum run time, what has
+ * started in this turn, or what holds a promise.
+ *
+ * The search takes units in the exact reverse of the order (order.h, queue.h) until the request
+ * would fit, then gives back every unit that is not needed, the most valuable first. So the set
+ * is minimal: without any one of its members the request would not start. A rigid gang goes as a
+ * whole; an elastic workload gives up surplus tasks first, and its core never goes where surplus
+ * tasks would do. A candidate that may not go is passed over and never ends the search.
+ *
+ * No loops: who was started at others' cost is not reclaimed before something happens outside (a
+ * submit, an end, a change of quota or nodes). So without outside events each workload gains by
+ * reclaim once, preemption follows a strict order, and everything comes to rest.
+ *
+ * Trials happen in VIEW_THEN and are undone; nothing is decided before a set is found.
+ */
+#ifndef ALLOT_SCHED_EVICT_H
+#define ALLOT_SCHED_EVICT_H
+
+#include "sched/gang.h"
+#include "sched/world.h"
+
+struct evicting *evicting_new(void);
+void evicting_free(struct evicting *e);
+
+/* Finds and decides evictions for W, and promises it what they free. False: nothing changed. */
+bool evict_for(struct sched *s, struct workload *w, const struct gang *gang,
+               const struct amounts *need);
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Gates: may this much more be used by this team, whatever is free?
+ *
+ * At the leaf and at every ancestor, used + request <= limit; for non-preemptible work also
+ * firm + request <= guarantee; work that may not burst stays within the guarantee of its own
+ * team in all. Fair share is never a gate.
+ *
+ * Only resources that the request asks for are looked at: a team that is over a limit (because
+ * the limit was lowered) still starts work that does not add to it.
+ */
+#ifndef ALLOT_SCHED_GATE_H
+#define ALLOT_SCHED_GATE_H
+
+#include "sched/world.h"
+
+struct gate { /* the first one that is closed, from the leaf up */
+    struct team *team;
+    enum sched_resource resource;
+    bool guarantee; /* else the limit */
+};
+
+/* Are all gates open in all views of MASK for a workload of group G? RET_GATE may be NULL. */
+bool gate_open(const struct group *g, const struct amounts *need, unsigned mask,
+               struct gate *ret_gate);
+
+/* Does the team stay within its fair share, or guarantee, with NEED added (in VIEW_THEN)? */
+bool gate_within_share(const struct team *t, const struct amounts *need);
+bool gate_within_guarantee(const struct team *t, const struct amounts *need);
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sched/order.h"
+
+#include "sched/queue.h"
+#include "sched/team.h"
+
+typedef __int128 wide;
+
+struct order_key order_key(const struct team *t, const struct amounts *need, bool running)
+{
+    struct order_key key = {.team = t, .whole = 1};
+    for (int r = 0; r < SCHED_RESOURCES; r++) {
+        int64_t used = t->used[VIEW_THEN].v[r];
+        int64_t before = running ? used - need->v[r] : used;
+        int64_t after = before + need->v[r];
+        key.over_share = key.over_share || before > t->share.v[r];
+        key.over_guarantee = key.over_guarantee || after > t->guarantee[r];
+        int64_t whole = t->entitled.v[r] > 0 ? t->entitled.v[r] : 1;
+        if ((wide)after * key.whole > (wide)key.part * whole) {
+            key.part = after;
+            key.whole = whole;
+        }
+    }
+    return key;
+}
+
+bool order_before(const struct order_key *a, const struct order_key *b)
+{
+    if (a->over_share != b->over_share)
+        return !a->over_share;
+    if (a->over_guarantee != b->over_guarantee)
+        return !a->over_guarantee;
+    if (a->team->priority != b->team->priority)
+        return a->team->priority > b->team->priority;
+    wide x = (wide)a->part * b->whole, y = (wide)b->part * a->whole;
+    if (x != y)
+        return x < y;
+    if (a->team->age != b->team->age)
+        return a->team->age < b->team->age;
+    return a->team->id < b->team->id;
+}
+
+static struct line *next_in(const struct team *t, bool idle)
+{
+    if (team_is_leaf(t))
+        return queue_first(t, idle);
+    struct line *best = NULL;
+    struct order_key best_key;
+    for (size_t i = 0; i < t->children.len; i++) {
+        const struct team *c = t->children.items[i];
+        if (c->ready_count[idle] == 0)
+            continue;
+        struct line *line = next_in(c, idle);
+        struct order_key key = order_key(c, &line->need, false);
+        if (best == NULL || order_before(&key, &best_key)) {
+            best = line;
+            best_key = key;
+        }
+    }
+    return best;
+}
+
+struct line *order_next(const struct sched *s, bool idle)
+{
+    return s->root.ready_count[idle] == 0 ? NULL : next_in(&s->root, idle);
+}

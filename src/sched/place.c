@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sched/place.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "sched/fit.h"
+#include "sched/node.h"
+#include "sched/shape.h"
+#include "sched/task.h"
+
+#define NO_DOMAIN 0
+
+void placing_free(struct placing *p)
+{
+    if (p == NULL)
+        return;
+    vec_done(&p->spots);
+    vec_done(&p->devices);
+    vec_done(&p->quota);
+    free(p);
+}
+
+/* One placement in the making. */
+struct run {
+    struct sched *s;
+    struct placing *p;
+    const struct job_shape *job;
+    const struct workload *w;
+    unsigned mask;
+    bool all;             /* every pending task has to be placed */
+    uint32_t left;        /* tasks still to be placed */
+    uint32_t free_left;   /* of these, beyond the quotas of the groups */
+    uint32_t whole_left;  /* whole devices that the rest of the gang needs, about */
+    int level;            /* topology: only nodes of this domain; -1 = all */
+    uint32_t domain;
+    int group_level;      /* likewise for the group being placed */
+    uint32_t group_domain;
+};
+
+/* ---- choosing a node --------------------------------------------------------------------- */
+
+#define SCORE_PARTS 6
+
+struct score {
+    int64_t part[SCORE_PARTS];
+};
+
+static bool score_less(const struct score *a, const struct score *b)
+{
+    for (int i = 0; i < SCORE_PARTS; i++)
+        if (a->part[i] != b->part[i])
+            return a->part[i] < b->part[i];
+    return false;
+}
+
+static struct score score_of(const struct run *r, const struct node *n, const struct shape *shape,
+                             const struct fit *f)
+{
+    struct score sc = {{n->avoid_until_ms > r->s->now_ms, fit_type_rank(n, shape)}};
+    uint32_t whole = shape_whole(shape);
+    if (r->job->spread) {
+        sc.part[2] = n->mark;
+        sc.part[3] = f->opened;
+        sc.part[4] = -(int64_t)f->idle;
+        sc.part[5] = f->slack;
+    } else if (whole > 0) {
+        uint32_t rest = r->whole_left > whole ? r->whole_left - whole : 0;
+        sc.part[2] = f->idle < rest;
+        sc.part[3] = f->idle < rest ? -(int64_t)f->idle : (int64_t)f->idle;
+    } else if (shape->mig_count > 0) {
+        sc.part[2] = f->slack;
+        sc.part[3] = f->idle;
+    } else if (shape->device_count > 0) {
+        sc.part[2] = f->opened;
+        sc.part[3] = f->slack;
+        sc.part[4] = f->idle;
+    } else { /* leave hosts of idle devices to those who need them */
+        sc.part[2] = f->idle;
+        sc.part[3] = n->device_count;
+    }
+    return sc;
+}
+
+static bool node_usable(const struct run *r, const struct node *n, const struct shape *shape)
+{
+    if (!(r->mask & MASK(VIEW_EMPTY)) && !node_takes(n))
+        return false;
+    if (r->level >= 0 && n->domain[r->level] != r->domain)
+        return false;
+    if (r->group_level >= 0 && n->domain[r->group_level] != r->group_domain)
+        return false;
+    return fit_accepts(n, shape);
+}
+
+static void spot_take(const struct run *r, const struct spot *spot, int sign)
+{
+    for (int v = 0; v < VIEWS; v++)
+        if (r->mask & MASK(v))
+            fit_take(spot->node, spot->shape, spot_devices(r->p, spot), spot->count,
+                     (enum view)v, sign);
+    spot->node->mark += (uint32_t)sign;
+}
+
+static void spot_add(struct run *r, uint32_t t, struct shape *shape, struct node *n,
+                     const uint16_t *devices, uint32_t count)
+{
+    struct placing *p = r->p;
+    struct spot spot = {.task = t, .shape = shape, .node = n, .count = count,
+                        .first = (uint32_t)p->devices.len};
+    for (uint32_t k = 0; k < count; k++)
+        vec_push(&p->devices, devices[k]);
+    vec_push(&p->spots, spot);
+    spot_take(r, &spot, 1);
+}
+
+/* Gives back the spots from FROM on. */
+static void spots_drop(struct run *r, size_t from)
+{
+    while (r->p->spots.len > from) {
+        struct spot spot = vec_pop(&r->p->spots);
+        spot_take(r, &spot, -1);
+        r->p->devices.len = spot.first;
+    }
+}
+
+static bool place_task(struct run *r, uint32_t t)
+{
+    struct sched *s = r->s;
+    struct placing *p = r->p;
+    struct shape *shape = job_task(r->job, t)->shape;
+    struct fit f;
+    if (!r->job->spread && p->spots.len > 0) { /* stay where the gang is */
+        const struct spot *last = &p->spots.items[p->spots.len - 1];
+        if (last->shape == shape && node_usable(r, last->node, shape) &&
+            fit_node(last->node, shape, r->mask, p->trial, &f)) {
+            spot_add(r, t, shape, last->node, p->trial, f.count);
+            return true;
+        }
+    }
+    struct node *best = NULL;
+    struct score best_score;
+    uint32_t best_count = 0;
+    for (size_t i = 0; i < s->node_list.len; i++) {
+        struct node *n = s->node_list.items[i];
+        if (!node_usable(r, n, shape) || !fit_node(n, shape, r->mask, p->trial, &f))
+            continue;
+        struct score sc = score_of(r, n, shape, &f);
+        if (best != NULL && !score_less(&sc, &best_score))
+            continue;
+        best = n;
+        best_score = sc;
+        best_count = f.count;
+        memcpy(p->best, p->trial, f.count * sizeof(p->best[0]));
+    }
+    if (best == NULL)
+        return false;
+    spot_add(r, t, shape, best, p->best, best_count);
+    uint32_t whole = shape_whole(shape);
+    r->whole_left -= whole < r->whole_left ? whole : r->whole_left;
+    return true;
+}
+
+/* ---- choosing tasks ---------------------------------------------------------------------- */
+
+/* May this task be one of those that are placed? Takes it off the quota if so. */
+static bool quota_take(struct run *r, uint32_t group)
+{
+    if (r->p->quota.len > 0 && r->p->quota.items[group] > 0)
+        r->p->quota.items[group]--;
+    else if (r->free_left > 0)
+        r->free_left--;
+    else
+        return false;
+    return true;
+}
+
+static void quota_return(struct run *r, uint32_t group, const struct gang *gang)
+{
+    if (r->p->quota.len > 0 && r->p->quota.items[group] < gang->quota.items[group])
+        r->p->quota.items[group]++;
+    else
+        r->free_left++;
+}
+
+static void run_start(struct run *r, const struct gang *gang)
+{
+    r->left = r->free_left = gang->total;
+    vec_clear(&r->p->quota);
+    for (size_t g = 0; g < gang->quota.len; g++) {
+        vec_push(&r->p->quota, gang->quota.items[g]);
+        r->free_left -= gang->quota.items[g];
+    }
+    uint32_t whole = shape_whole(job_task(r->job, 0)->shape);
+    r->whole_left = gang->total * whole;
+    if (r->job->uniform)
+        return;
+    r->whole_left = 0;
+    for (uint32_t t = 0; t < r->job->task_count; t++)
+        if (r->w == NULL || task_phase(r->w, t) == TASK_PENDING)
+            r->whole_left += shape_whole(job_task(r->job, t)->shape);
+}
+
+/* Places the tasks of GROUP (-1: of all groups without a level of their own, or of all). */
+static bool place_tasks(struct run *r, const struct gang *gang, const bool *skip_group,
+                        int64_t group)
+{
+    const struct job_shape *job = r->job;
+    const uint32_t *order = r->all ? job->pack : job->order;
+    const struct shape *failed = NULL;
+    int32_t failed_rank = INT32_MIN;
+    for (uint32_t k = 0; k < job->task_count && r->left > 0; k++) {
+        uint32_t t = order != NULL ? order[k] : k;
+        const struct job_task *task = job_task(job, t);
+        if (r->w != NULL && task_phase(r->w, t) != TASK_PENDING)
+            continue;
+        if (group >= 0 ? task->group != group : skip_group != NULL && skip_group[task->group])
+            continue;
+        if (failed != NULL && task->rank < failed_rank)
+            return false; /* nobody starts before one of higher rank */
+        if (task->shape == failed || !quota_take(r, task->group))
+            continue;
+        if (place_task(r, t)) {
+            r->left--;
+            if (group >= 0 && r->p->quota.items[group] == 0 && r->free_left == 0)
+                break;
+            continue;
+        }
+        if (r->all || job->uniform)
+            return false;
+        quota_return(r, task->group, gang);
+        failed = task->shape;
+        failed_rank = task->rank;
+    }
+    return true;
+}
+
+/* ---- topology ---------------------------------------------------------------------------- */
+
+/* The domain in which tasks of W (of GROUP, -1 = any) are already; NO_DOMAIN if none. */
+static uint32_t domain_present(const struct workload *w, int level, int64_t group)
+{
+    for (uint32_t t = 0; w != NULL && w->tasks != NULL && t < w->group->job->task_count; t++)
+        if (w->tasks[t].node != NULL && w->tasks[t].phase != TASK_ENDING &&
+            (group < 0 || job_task(w->group->job, t)->group == group))
+            return w->tasks[t].node->domain[level];
+    return NO_DOMAIN;
+}
+
+/* Calls TRY for each domain of LEVEL, in node order, until one holds the tasks. The tightest
+ * would be better still where several do; node order is what is promised. */
+static bool each_domain(struct run *r, int level, uint32_t present, int *slot_level,
+                        uint32_t *slot_domain, bool (*try_one)(struct run *, void *), void *arg)
+{
+    struct sched *s = r->s;
+    size_t count = s->domains.len + 1;
+    bool *seen = mem_new(count, sizeof(*seen));
+    bool found = false;
+    *slot_level = level;
+    for (size_t i = 0; i < s->node_list.len && !found; i++) {
+        uint32_t domain = s->node_list.items[i]->domain[level];
+        if (domain == NO_DOMAIN || seen[domain] || (present != NO_DOMAIN && domain != present))
+            continue;
+        seen[domain] = true;
+        *slot_domain = domain;
+        found = try_one(r, arg);
+    }
+    if (!found)
+        *slot_level = -1;
+    free(seen);
+    return found;
+}
+
+struct group_try {
+    const struct gang *gang;
+    uint32_t group;
+};
+
+static bool try_group(struct run *r, void *arg)
+{
+    const struct group_try *g = arg;
+    size_t from = r->p->spots.len;
+    struct run before = *r;
+    uint32_t quota = r->p->quota.items[g->group];
+    if (place_tasks(r, g->gang, NULL, g->group) && r->p->quota.items[g->group] == 0)
+        return true;
+    spots_drop(r, from);
+    before.group_domain = r->group_domain;
+    *r = before;
+    r->p->quota.items[g->group] = quota;
+    return false;
+}
+
+/* Groups with a level of their own first, each in one domain; then everything else. */
+static bool place_groups(struct run *r, const struct gang *gang)
+{
+    const struct job_shape *job = r->job;
+    bool *own = mem_new(job->group_count, sizeof(*own));
+    bool fits = true;
+    for (uint32_t g = 0; g < job->group_count && fits; g++) {
+        if (job->groups[g].required == NULL)
+            continue;
+        own[g] = true;
+        int level = node_level(r->s, job->groups[g].required);
+        struct group_try arg = {gang, g};
+        fits = level >= 0 && each_domain(r, level, domain_present(r->w, level, g),
+                                         &r->group_level, &r->group_domain, try_group, &arg);
+        r->group_level = -1;
+    }
+    fits = fits && place_tasks(r, gang, own, -1);
+    free(own);
+    return fits && r->left == 0;
+}
+
+static bool try_all(struct run *r, void *arg)
+{
+    const struct gang *gang = arg;
+    run_start(r, gang);
+    bool grouped = false;
+    for (uint32_t g = 0; g < r->job->group_count; g++)
+        grouped = grouped || r->job->groups[g].required != NULL;
+    bool fits = grouped ? place_groups(r, gang) : place_tasks(r, gang, NULL, -1);
+    if (fits && r->left == 0)
+        return true;
+    spots_drop(r, 0);
+    return false;
+}
+
+static bool place_run(struct run *r, struct gang *gang)
+{
+    const struct job_shape *job = r->job;
+    if (job->required != NULL) {
+        int level = node_level(r->s, job->required);
+        return level >= 0 && each_domain(r, level, domain_present(r->w, level, -1), &r->level,
+                                         &r->domain, try_all, gang);
+    }
+    int level = job->preferred != NULL ? node_level(r->s, job->preferred) : -1;
+    for (; level >= 0; level--)
+        if (each_domain(r, level, domain_present(r->w, level, -1), &r->level, &r->domain,
+                        try_all, gang))
+            return true;
+    return try_all(r, gang);
+}
+
+static void mark_present(const struct workload *w, int sign)
+{
+    for (uint32_t t = 0; w != NULL && w->tasks != NULL && t < w->group->job->task_count; t++)
+        if (w->tasks[t].node != NULL)
+            w->tasks[t].node->mark += (uint32_t)sign;
+}
+
+bool place_gang(struct sched *s, const struct job_shape *job, const struct workload *w,
+                const struct gang *gang, unsigned mask)
+{
+    struct placing *p = s->placing;
+    vec_clear(&p->spots);
+    vec_clear(&p->devices);
+    uint32_t pending = w == NULL ? job->task_count : w->count[TASK_PENDING];
+    struct run r = {.s = s, .p = p, .job = job, .w = w, .mask = mask,
+                    .all = gang->total == pending, .level = -1, .group_level = -1};
+    bool spread = job->spread;
+    if (spread)
+        mark_present(w, 1);
+    bool fits = place_run(&r, (struct gang *)gang);
+    if (spread)
+        mark_present(w, -1);
+    for (size_t i = 0; i < p->spots.len; i++)
+        spot_take(&r, &p->spots.items[i], -1);
+    return fits;
+}
+
+void place_take(struct sched *s, enum view view, int sign)
+{
+    const struct placing *p = s->placing;
+    for (size_t i = 0; i < p->spots.len; i++) {
+        const struct spot *spot = &p->spots.items[i];
+        fit_take(spot->node, spot->shape, spot_devices(p, spot), spot->count, view, sign);
+    }
+}

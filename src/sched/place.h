@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Placement: where would the tasks of a gang go?
+ *
+ * place_gang() answers for all of them together or not at all, in the views of a mask, and
+ * leaves those views as they were; the spots are in s->placing until the next call. Whole jobs
+ * pack: the node that holds what is left of the gang with the least to spare, else the emptiest
+ * one, and no further node while the last still has room. Fractions prefer devices that are
+ * shared already and then the tightest; services spread. Preferred types come first, nodes where
+ * launches fail come last, and ties go by node order.
+ *
+ * A gang that must start as a whole is placed hardest task first; of an elastic workload the
+ * tasks come in start order, and none starts before one of higher rank.
+ *
+ * Topology: a required level holds the gang in one domain of that level (groups likewise inside
+ * it); a preferred level is tried first and then let go. A workload that runs in part stays in
+ * the domain it is in.
+ */
+#ifndef ALLOT_SCHED_PLACE_H
+#define ALLOT_SCHED_PLACE_H
+
+#include "sched/gang.h"
+#include "sched/world.h"
+
+struct spot {
+    uint32_t task;
+    struct shape *shape;
+    struct node *node;
+    uint32_t first, count; /* in placing.devices */
+};
+
+struct placing {
+    VEC(struct spot) spots;
+    VEC(uint16_t) devices;
+    VEC(uint32_t) quota;
+    uint16_t trial[DEVICES_MAX], best[DEVICES_MAX];
+};
+
+void placing_free(struct placing *p);
+
+/* W NULL: a fresh workload of that shape. True with the spots of GANG->total tasks. */
+bool place_gang(struct sched *s, const struct job_shape *job, const struct workload *w,
+                const struct gang *gang, unsigned mask);
+/* Takes the spots of the last place_gang() in one view (SIGN 1) or gives them back (-1). */
+void place_take(struct sched *s, enum view view, int sign);
+static inline const uint16_t *spot_devices(const struct placing *p, const struct spot *spot)
+{
+    return p->devices.items + spot->first;
+}
+
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Queues: groups of equal pending workloads, their lines, and the order inside a leaf team.
+ *
+ * A leaf keeps two heaps of lines: work, and idle-only work. A line is READY (in the heap),
+ * PARKED (it was tried and nothing has changed since that could help) or EMPTY. The order inside
+ * a team is class, priority, workloads below their minimum first (then fewest surplus tasks, so
+ * that elastic workloads grow in turn), age, id.
+ *
+ * workload_requeue() (workload.h) is the only place that moves a workload between queues.
+ */
+#ifndef ALLOT_SCHED_QUEUE_H
+#define ALLOT_SCHED_QUEUE_H
+
+#include "sched/tree.h"
+#include "sched/world.h"
+
+void queue_team_init(struct team *t);
+
+/* The group for such workloads, counted; put gives it back. */
+struct group *group_get(struct sched *s, struct team *team, struct job_shape *job,
+                        const struct sched_workload *w);
+void group_put(struct sched *s, struct group *g);
+
+/* A pending workload enters or leaves its group. */
+void group_add(struct sched *s, struct workload *w);
+void group_remove(struct sched *s, struct workload *w);
+
+/* A line of its own for a workload that runs in part; NEED is what would start next. */
+void line_own(struct sched *s, struct workload *w, uint32_t round, const struct amounts *need);
+void line_disown(struct sched *s, struct workload *w);
+
+/* Tried without success. */
+void line_park(struct sched *s, struct line *line, enum sched_reason reason);
+/* All parked lines of all teams are ready again. */
+void queue_wake_all(struct sched *s);
+
+/* Order inside a team: does A come before B? */
+bool line_before(const struct line *a, const struct line *b);
+/* The first ready line of a leaf, or NULL. */
+struct line *queue_first(const struct team *t, bool idle);
+
+/* Preemptible running workloads of a leaf, in the order in which they would start. */
+void running_add(struct sched *s, struct workload *w);
+void running_remove(struct sched *s, struct workload *w);
+
+/* 1 = next of its team; and how many wait there. Not for workloads that wait for nothing. */
+uint32_t queue_position(const struct sched *s, const struct workload *w, uint32_t *ret_pending);
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The tree of teams and its sums.
+ *
+ * All top teams are children of one root that has no gates. Sums are kept at every level: who
+ * adds to a leaf adds to all of its ancestors, so that a gate or a comparison reads one record.
+ * sched_team_set() and its kin (allot/sched.h) live here too.
+ */
+#ifndef ALLOT_SCHED_TEAM_H
+#define ALLOT_SCHED_TEAM_H
+
+#include "sched/world.h"
+
+void team_root_init(struct sched *s);
+void team_free(struct team *t);
+
+struct team *team_find(const struct sched *s, uint64_t id);
+
+static inline bool team_is_leaf(const struct team *t)
+{
+    return t->children.len == 0;
+}
+
+/* Adds SIGN times AMOUNTS to a sum of the team and of all its ancestors. */
+void team_use(struct team *t, enum view view, const struct amounts *a, bool firm, int sign);
+void team_demand(struct team *t, const struct amounts *a, int sign);
+void team_ready(struct team *t, bool idle, int change);
+void team_idle_running(struct team *t, int change);
+
+/* The children of the deepest common ancestor that lead to A and B; the same team twice if A
+ * and B are one. */
+void team_part(struct team *a, struct team *b, struct team **ret_a, struct team **ret_b);
+
+#endif

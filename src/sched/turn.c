@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A turn: promises first, then work in order, then idle-only work, then stale gangs.
+ *
+ * Each line is tried at its place in the order: start on what is free, wait for what is
+ * stopping anyway, or evict. One that cannot is parked until something happens that could help
+ * it; so a turn costs what the event can affect. After each placement the order is made anew.
+ */
+#include "sched/decide.h"
+#include "sched/evict.h"
+#include "sched/gang.h"
+#include "sched/gate.h"
+#include "sched/hold.h"
+#include "sched/order.h"
+#include "sched/place.h"
+#include "sched/queue.h"
+#include "sched/share.h"
+#include "sched/workload.h"
+
+#define PASSES_MAX 64
+
+static bool starts_now(struct sched *s, struct workload *w, const struct gang *gang,
+                       const struct amounts *need)
+{
+    struct job_shape *job = w->group->job;
+    bool fresh = w->place == PLACE_GROUP;
+    if (!gate_open(w->group, need, MASK_START, NULL))
+        return false;
+    if (fresh && job->no_place_epoch == s->freed_epoch)
+        return false;
+    if (place_gang(s, job, w, gang, MASK_START))
+        return true;
+    if (fresh)
+        job->no_place_epoch = s->freed_epoch;
+    return false;
+}
+
+/* Would it start if nothing more happened than that the stopping tasks stop? Then it waits, and
+ * what it waits for is not given to others of this turn. */
+static bool waits_for_stops(struct sched *s, struct workload *w, const struct gang *gang,
+                            const struct amounts *need)
+{
+    if (s->stopping == 0 || !gate_open(w->group, need, MASK(VIEW_THEN), NULL) ||
+        !place_gang(s, w->group->job, w, gang, MASK(VIEW_THEN)))
+        return false;
+    hold_claim(s, w);
+    return true;
+}
+
+static void try_line(struct sched *s, struct line *line)
+{
+    struct workload *w = line->head;
+    struct amounts need = line->need;
+    struct gang gang;
+    if (!gang_next(w->group->job, w, &gang)) {
+        line_park(s, line, SCHED_REASON_NO_CAPACITY);
+        return;
+    }
+    if (starts_now(s, w, &gang, &need))
+        decide_start_spots(s, w, SCHED_CAUSE_FITS);
+    else if (group_idle(s, w->group))
+        line_park(s, line, SCHED_REASON_NO_CAPACITY);
+    else if (waits_for_stops(s, w, &gang, &need))
+        line_park(s, line, SCHED_REASON_NO_CAPACITY);
+    else if (!evict_for(s, w, &gang, &need))
+        line_park(s, line, SCHED_REASON_NO_CAPACITY);
+    gang_done(&gang);
+}
+
+static void timers_fire(struct sched *s)
+{
+    for (;;) {
+        struct heap_node *n = heap_peek(&s->timers);
+        struct workload *w = n == NULL ? NULL : heap_entry(n, struct workload, timer);
+        if (w == NULL || w->timer_ms > s->now_ms)
+            return;
+        heap_remove(&s->timers, &w->timer);
+        if (w->count[TASK_HELD] == 0)
+            workload_requeue(s, w); /* its back-off is over */
+    }
+}
+
+static void pass(struct sched *s)
+{
+    if (s->retry)
+        queue_wake_all(s);
+    s->retry = false;
+    for (int idle = 0; idle < 2; idle++)
+        for (struct line *line; (line = order_next(s, idle)) != NULL;)
+            try_line(s, line);
+}
+
+const struct sched_decisions *sched_turn(struct sched *s, int64_t now_ms)
+{
+    if (now_ms > s->now_ms)
+        s->now_ms = now_ms;
+    s->turn++;
+    vec_clear(&s->decisions);
+    arena_reset(&s->arena);
+    if (s->protected_until_ms <= s->now_ms || s->wake_soon)
+        s->retry = true;
+    if (s->protected_until_ms <= s->now_ms)
+        s->protected_until_ms = INT64_MAX;
+    s->wake_soon = false;
+    timers_fire(s);
+    share_refresh(s);
+    hold_step(s);
+    pass(s);
+    for (int i = 0; s->retry && i < PASSES_MAX; i++)
+        pass(s);
+    hold_claims_drop(s);
+    gang_step(s);
+    s->result.items = s->decisions.items;
+    s->result.count = s->decisions.len;
+    return &s->result;
+}
+
+int64_t sched_next_ms(struct sched *s)
+{
+    if (s->wake_soon)
+        return s->now_ms;
+    int64_t next = gang_next_ms(s);
+    struct heap_node *n = heap_peek(&s->timers);
+    if (n != NULL && heap_entry(n, struct workload, timer)->timer_ms < next)
+        next = heap_entry(n, struct workload, timer)->timer_ms;
+    return s->protected_until_ms < next ? s->protected_until_ms : next;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Units: what could be evicted at once, collected per leaf in the order in which it would go.
+ *
+ * Used by evict.c only. The candidates of a leaf lie together (team.first_unit, unit_count):
+ * lowest class, then lowest priority, then surplus tasks (who has most gives first), then whole
+ * workloads, youngest first. Collection passes over branches that have nothing to give, and is
+ * bounded: past UNITS_MAX candidates the rest is left for another turn.
+ */
+#ifndef ALLOT_SCHED_UNITS_H
+#define ALLOT_SCHED_UNITS_H
+
+#include "sched/gang.h"
+#include "sched/world.h"
+
+#define UNITS_MAX 4096
+
+struct unit {
+    struct workload *w;
+    struct team *leaf;
+    int64_t task;      /* a surplus task; -1 = all that runs */
+    uint32_t round;    /* surplus: how many of them the workload would have with it */
+    uint8_t cause;     /* enum sched_cause: the right by which it may go */
+    bool out;          /* taken out of VIEW_THEN on trial */
+    bool skipped;      /* may not go as things stand */
+    bool by_guarantee; /* goes by the second clause of reclaim */
+};
+
+struct evicting {
+    struct workload *w; /* the requester */
+    const struct gang *gang;
+    struct amounts need;
+    bool may_reclaim;         /* its class may, and its team could end within its share */
+    bool no_reclaim, surplus_only;
+    const struct node *only_node; /* candidates of this node only; NULL = all */
+    bool gates_closed;        /* a gate is in the way: victims on any node may help */
+    VEC(struct unit) units;
+    VEC(uint32_t) taken;      /* indices of units, in the order of taking */
+};
+
+/* Is there any right to use and anybody to use it on? Cheap; also sets may_reclaim. */
+bool units_worth(struct sched *s, struct evicting *e);
+/* Fills e->units for the requester. */
+void units_collect(struct sched *s, struct evicting *e);
+
+struct amounts unit_charge(const struct unit *u);
+/* Takes the unit out of VIEW_THEN on trial, or puts it back. */
+void unit_imagine(struct sched *s, struct unit *u, bool out);
+
+#endif

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The scheduler's own state: teams, nodes, workloads, tasks and the queues between them.
+ *
+ * Definitions.
+ *
+ *   view    What is in use depends on when one asks. Every sum that can be exhausted (device,
+ *           node, team) is kept once per view:
+ *             VIEW_NOW    what holds devices at this instant: running and stopping tasks
+ *             VIEW_THEN   once the stopping ones are gone and the promises are kept: running
+ *                         and held tasks (inside a turn also what waits for others' stops)
+ *             VIEW_PLAN   at the instant of the reservation of this turn
+ *             VIEW_EMPTY  nothing is in use; answers "could it ever"
+ *           A start must be possible in VIEW_NOW and VIEW_THEN; a promise in VIEW_THEN alone.
+ *   shape   What a request, or a whole workload, asks for; interned, so that equal ones share
+ *           one record, one charge and one memory of failure.
+ *   line    One place in the queue of a leaf team. A group's line stands for all pending
+ *           workloads that differ in nothing but id and age (its head is the oldest); a
+ *           workload that runs in part has a line of its own.
+ *   unit    What is evicted at once: one surplus task of an elastic workload, or all of it.
+ *
+ * Invariants (sched_verify() recomputes all of them).
+ *   1. A team's sums are the sums over its tasks by state (task_count() is the only writer),
+ *      and a parent's are the sums of its children's.
+ *   2. A device's and node's use is the sum over the tasks on it, per view.
+ *   3. A workload is in exactly one of: its group's tree, its own line, back-off, none; which
+ *      one follows from its task counts (workload_requeue()).
+ *   4. VIEW_PLAN and the claims of waiting work are live inside a turn only.
+ *
+ * Ownership: struct sched owns everything. Pointers between records are never dangling because
+ * records are freed only when their counts say that nobody refers to them.
+ * Units as in allot/sched.h. One thread at a time.
+ */
+#ifndef ALLOT_SCHED_WORLD_H
+#define ALLOT_SCHED_WORLD_H
+
+#include "allot/sched.h"
+#include "base/arena.h"
+#include "base/heap.h"
+#include "base/map.h"
+#include "base/vec.h"
+
+enum view { VIEW_NOW, VIEW_THEN, VIEW_PLAN, VIEW_EMPTY, VIEWS };
+
+#define MASK(view) (1U << (view))
+#define MASK_START (MASK(VIEW_NOW) | MASK(VIEW_THEN))
+
+#define WHOLE_MILLI 1000
+#define DEVICES_MAX 1024      /* of one node */
+#define TASKS_MAX 100000      /* of one workload */
+#define CPU_MAX (1LL << 40)   /* millicores of one task */
+#define BYTES_MAX (1LL << 52) /* bytes of one task, or of one device */
+#define SUM_MAX (INT64_MAX / 4)
+
+struct amounts {
+    int64_t v[SCHED_RESOURCES];
+};
+
+/* ---- shapes ------------------------------------------------------------------------------ */
+
+struct mig_need {
+    const char *profile; /* interned */
+    uint32_t count;
+};
+
+struct label {
+    const char *key, *value; /* interned */
+};
+
+struct shape { /* of one task's request */
+    struct shape *next; /* same hash */
+    uint64_t hash;
+    uint32_t refs;
+    uint32_t device_count;
+    int32_t device_milli;
+    uint32_t mig_count, type_count, label_count;
+    int64_t device_memory, cpu, memory;
+    uint64_t only_node;
+    struct mig_need *mig;
+    const char **types;
+    struct label *labels;
+    struct amounts charge;   /* while pending; follows the inventory */
+};
+
+struct job_task {
+    struct shape *shape;
+    uint32_t group;
+    int32_t rank;
+};
+
+struct job_group {
+    const char *name, *required; /* interned */
+    uint32_t min_tasks;
+};
+
+struct job_shape { /* of a whole workload */
+    struct job_shape *next;
+    uint64_t hash;
+    uint32_t refs;
+    uint32_t task_count, min_tasks, group_count;
+    bool uniform;            /* all tasks equal: tasks[] has one element */
+    bool spread;
+    struct job_task *tasks;
+    uint32_t *order;         /* start order: higher rank first; NULL = by index */
+    uint32_t *pack;          /* packing order: hardest to place first; NULL = by index */
+    struct job_group *groups;
+    const char *required, *preferred; /* topology levels, interned, or NULL */
+    int64_t limit_ms, expected_ms, min_run_ms, restart_cost_ms;
+    struct amounts least, total; /* charges of the minimum and of all tasks, while pending */
+    uint64_t possible_epoch; /* of sched.inventory_epoch: an empty inventory could hold it */
+    uint64_t no_place_epoch; /* of sched.freed_epoch: the minimum had no place then */
+};
+
+/* ---- tasks and workloads ----------------------------------------------------------------- */
+
+enum task_phase {
+    TASK_PENDING,
+    TASK_HELD,
+    TASK_RUNNING,
+    TASK_LEAVING, /* evicted, stopping; will be pending again */
+    TASK_ENDING,  /* stopped by the caller, stopping; will not run again */
+    TASK_DONE,
+    TASK_PHASES
+};
+
+#define DEVICES_INLINE 4
+#define BEHALF_UNKNOWN UINT64_MAX /* restored while stopping */
+
+struct task { /* exists once anything of the workload is not pending */
+    struct workload *workload;
+    struct node *node;          /* HELD, RUNNING, LEAVING, ENDING */
+    struct task *prev, *next;   /* on the node */
+    int64_t since_ms;           /* start */
+    uint64_t behalf;            /* stopping: who profits; 0 = nobody, or BEHALF_UNKNOWN */
+    int32_t gpu_milli;          /* charge of this placement */
+    uint16_t device_count;
+    uint8_t phase;              /* enum task_phase */
+    uint8_t imagined;           /* scratch of evict.c: taken out of VIEW_THEN on trial */
+    union {
+        uint16_t small[DEVICES_INLINE];
+        uint16_t *large;
+    } devices;
+};
+
+/* Ordered tree (treap) with subtree sizes; see queue.h. */
+struct tree_node {
+    struct tree_node *left, *right;
+    uint32_t size;
+    uint32_t weight;
+};
+
+enum workload_place {
+    PLACE_NONE,    /* nothing of it can be started */
+    PLACE_GROUP,   /* waits in its group, nothing runs */
+    PLACE_LINE,    /* waits in a line of its own, something runs or ran */
+    PLACE_BACKOFF  /* waits for a time */
+};
+
+struct workload {
+    uint64_t id, age;
+    struct group *group;
+    struct tree_node wait;     /* in group->waiting */
+    struct tree_node run;      /* in team->running, while RUNNING tasks and preemptible */
+    struct task *tasks;        /* NULL while all are pending */
+    struct line *own;          /* PLACE_LINE */
+    struct workload *short_prev, *short_next; /* in sched.below, gangs below their minimum */
+    struct heap_node timer;    /* in sched.timers */
+    int64_t timer_ms;          /* back-off or expiry of the hold */
+    int64_t short_since_ms;
+    uint64_t started_turn;     /* sched.turn of its last start */
+    uint64_t won_epoch;        /* sched.outside_epoch when others were last evicted for it */
+    uint32_t count[TASK_PHASES];
+    uint32_t lost;             /* RUNNING tasks on nodes that are down */
+    uint32_t victims;          /* LEAVING tasks that stop on its behalf */
+    uint8_t place;             /* enum workload_place */
+    uint8_t failures;          /* launches refused in a row */
+    bool removed;              /* forgotten by the caller, tasks still stopping */
+    bool is_short;             /* in sched.below */
+    bool in_running;
+    uint8_t hold_cause;        /* enum sched_cause of its promise */
+};
+
+enum line_state { LINE_EMPTY, LINE_READY, LINE_PARKED };
+
+struct line {
+    struct heap_node node;      /* in team->ready[idle], when LINE_READY */
+    struct line *prev, *next;   /* in team->parked, when LINE_PARKED */
+    struct group *group;
+    struct workload *own;       /* NULL: the group's */
+    struct workload *head;      /* who is next */
+    struct amounts need;        /* charge of what would start next */
+    uint32_t round;             /* 0 = below its minimum; else 1 + surplus tasks it has */
+    uint8_t state;              /* enum line_state */
+    uint8_t reason;             /* enum sched_reason of the last failure */
+};
+
+struct group { /* workloads that differ in id and age only */
+    struct group *next; /* same hash */
+    uint64_t hash;
+    uint32_t refs;
+    struct team *team;
+    struct job_shape *job;
+    enum sched_class class_;
+    int32_t priority;
+    bool preemptible, may_burst;
+    struct tree_node *waiting; /* by age, id */
+    struct line line;
+};
+
+/* ---- teams ------------------------------------------------------------------------------- */
+
+struct team {
+    uint64_t id, age;
+    struct team *parent; /* NULL for the root of all only */
+    VEC(struct team *) children; /* by age, id */
+    int64_t guarantee[SCHED_RESOURCES], limit[SCHED_RESOURCES];
+    int64_t weight;
+    int32_t priority;
+    uint32_t depth;
+    struct amounts used[VIEWS], firm[VIEWS]; /* firm: of non-preemptible work */
+    struct amounts demand;                   /* running and pending, not ending */
+    struct amounts want, share, entitled;    /* made by share_refresh() */
+    uint32_t workloads;                      /* of this leaf */
+    uint32_t ready_count[2];                 /* ready lines of the subtree; [1] = idle only */
+    struct heap ready[2];
+    struct line *parked;
+    struct tree_node *running;               /* preemptible workloads, last victim first */
+    uint32_t idle_running;                   /* of these, idle-only ones, in the subtree */
+    uint32_t first_unit, unit_count;         /* scratch of evict.c: its candidates, in a leaf */
+    uint32_t units_below;                    /* likewise, candidates of the subtree */
+};
+
+/* ---- nodes ------------------------------------------------------------------------------- */
+
+struct use {
+    int64_t memory;
+    int32_t milli;
+    int32_t tenants;
+};
+
+struct device {
+    const char *mig; /* interned profile, or NULL */
+    int64_t memory;
+    int32_t mig_milli;
+    struct use use[VIEWS];
+};
+
+struct node {
+    uint64_t id, order;
+    const char *gpu_type;
+    struct device *devices;
+    uint32_t device_count;
+    uint32_t whole_count;         /* devices that are not slices */
+    struct label *labels;
+    uint32_t label_count;
+    bool up, schedulable;
+    int64_t cpu, memory;
+    int64_t cpu_used[VIEWS], memory_used[VIEWS];
+    uint32_t idle[VIEWS];         /* whole devices without tenants */
+    struct task *tasks;           /* all that are HELD, RUNNING, LEAVING or ENDING here */
+    uint32_t *domain;             /* per topology level; see place.h */
+    uint64_t refused_by;          /* the last workload whose launch failed here */
+    uint32_t refusals;            /* in a row by different workloads */
+    int64_t avoid_until_ms;       /* not used before then where another node fits */
+    uint32_t mark;                /* scratch of place.c: tasks of the workload being placed */
+};
+
+/* ---- the whole --------------------------------------------------------------------------- */
+
+struct claim { /* capacity that waiting work counts on, inside a turn */
+    struct workload *workload;
+    struct shape *shape;
+    struct node *node;
+    uint16_t *devices;
+    uint32_t device_count;
+    int32_t gpu_milli;
+};
+
+struct sched {
+    struct sched_config config;
+    int64_t now_ms;
+    struct map strings;            /* interned */
+    struct map shapes, job_shapes, groups; /* chains by hash */
+    struct map teams, nodes, workloads;    /* by id */
+    struct team root;              /* above the top teams; no gates */
+    VEC(struct node *) node_list;  /* by order, id */
+    VEC(const char *) levels;      /* topology */
+    VEC(const char *) domains;     /* paths of labels, interned; a domain is its index + 1 */
+    uint64_t outside_epoch;        /* counts what the caller reports, but for awaited stops */
+    uint64_t inventory_epoch;      /* counts changes of nodes and topology */
+    uint64_t freed_epoch;          /* counts events after which something may fit that did not */
+    struct amounts capacity;       /* what shares are made of; see node_capacity() */
+    bool capacity_stale;           /* nodes changed, or the use of a drained one */
+    bool shares_stale;             /* demand, quota or capacity changed */
+    bool retry;                    /* parked lines may have a chance again */
+    uint64_t turn;                 /* counts turns */
+    bool wake_soon;                /* something was put off to the next turn */
+    struct workload *below;        /* gangs below their minimum */
+    VEC(struct workload *) holding;
+    struct heap timers;            /* back-off and holds */
+    int64_t protected_until_ms;    /* when a victim that was passed over loses protection */
+    uint32_t stopping;             /* LEAVING and ENDING tasks */
+    uint32_t stopping_unknown;     /* restored stopping tasks: whom they stop for is unknown */
+    VEC(struct sched_decision) decisions;
+    struct sched_decisions result; /* of the last turn */
+    struct arena arena;            /* device lists of the decisions */
+    VEC(struct claim) claims;
+    struct placing *placing;       /* scratch, see place.h */
+    struct evicting *evicting;     /* scratch, see evict.h */
+};
+
+/* Zeroed memory for COUNT elements, exactly; free() it. Out of memory aborts, as in base/vec.h. */
+static inline void *mem_new(size_t count, size_t size)
+{
+    size_t cap = count > 0 ? count : 1;
+    void *p = vec_grow(NULL, &cap, cap, size);
+    return __builtin_memset(p, 0, cap * size);
+}
+
+/* a + sign * b, element by element. */
+static inline void amounts_add(struct amounts *a, const struct amounts *b, int sign)
+{
+    for (int r = 0; r < SCHED_RESOURCES; r++)
+        a->v[r] += sign * b->v[r];
+}
+
+static inline bool amounts_zero(const struct amounts *a)
+{
+    for (int r = 0; r < SCHED_RESOURCES; r++)
+        if (a->v[r] != 0)
+            return false;
+    return true;
+}
+
+/* The task T of a workload's shape. */
+static inline const struct job_task *job_task(const struct job_shape *job, uint32_t t)
+{
+    return &job->tasks[job->uniform ? 0 : t];
+}
+
+/* The class rule of a group. */
+static inline const struct sched_class_rule *group_rule(const struct sched *s,
+                                                        const struct group *g)
+{
+    return &s->config.classes[g->class_];
+}
+
+static inline bool group_idle(const struct sched *s, const struct group *g)
+{
+    return group_rule(s, g)->idle_only;
+}
+
+#endif

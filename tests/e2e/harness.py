@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the real server and command line for end-to-end tests and the demo. Standard library only.
+
+    with Server() as server:
+        server.allot("team", "set", "nlp", "--gpu", "4")
+        server.get("/v1/teams")
+        server.kill()          # -9
+        server.start()         # on the same data
+
+Servers listen on a free port of the loopback interface and keep their data in a folder of their
+own, which is removed together with every process that still runs from it.
+"""
+import http.client
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.environ.get("ALLOT_BUILD_DIR", os.path.join(ROOT, "build"))
+ALLOT = os.path.join(BUILD, "allot")
+
+
+class Failure(Exception):
+    """A call that did not do what the test needs."""
+
+
+class Answer:
+    def __init__(self, status, headers, body):
+        self.status, self.headers, self.body = status, headers, body
+
+    @property
+    def json(self):
+        return json.loads(self.body)
+
+
+def wait_for(what, check, seconds=30.0):
+    """The first true value of CHECK; Failure after SECONDS."""
+    end = time.monotonic() + seconds
+    while True:
+        value = check()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise Failure(f"waited {seconds:g} s in vain: {what}")
+        time.sleep(0.02)
+
+
+def supervisors(folder):
+    """Process ids of the supervisors that work in a data folder."""
+    pids = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as f:
+                words = f.read().split(b"\0")
+        except OSError:
+            continue
+        if words[0].endswith(b"allot-supervise") and any(folder.encode() in w for w in words):
+            pids.append(int(pid))
+    return pids
+
+
+class Server:
+    def __init__(self, simulate="8xH100", options=(), data=None):
+        self.simulate, self.options = simulate, list(options)
+        # Not below /tmp: tasks have a private one and could not see what a test puts there.
+        base = os.environ.get("ALLOT_TEST_DIR", "/var/tmp")
+        self.folder = data or tempfile.mkdtemp(prefix="allot-test-", dir=base)
+        self.data = os.path.join(self.folder, "data")
+        self.process, self.address, self.token = None, None, None
+        self.log_path = os.path.join(self.folder, "server.log")
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    # ---- life ------------------------------------------------------------------------------
+
+    def start(self, seconds=30.0):
+        host_port = self.address.split("//")[1] if self.address else "127.0.0.1:0"
+        command = [ALLOT, "server", "--listen", host_port, "--data", self.data,
+                   "--simulate", self.simulate, *self.options]
+        before = os.path.getsize(self.log_path) if os.path.exists(self.log_path) else 0
+        with open(self.log_path, "ab") as log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=log,
+                                            stdin=subprocess.DEVNULL)
+
+        def address():
+            if self.process.poll() is not None:
+                raise Failure(f"the server ended with {self.process.returncode}:\n{self.log()}")
+            with open(self.log_path, "rb") as f:
+                f.seek(before)
+                found = re.search(rb"address\s+(http://\S+)", f.read())
+            return found and found.group(1).decode()
+        self.address = wait_for("the server to listen", address, seconds)
+        wait_for("the server to answer", lambda: self.alive(), seconds)
+        self.token = open(os.path.join(self.data, "admin-token")).read().strip()
+
+    def alive(self):
+        try:
+            return self.call("GET", "/v1/healthz", token=None).status == 200
+        except OSError:
+            return False
+
+    def kill(self):
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            return self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise Failure("the server does not stop on SIGTERM") from None
+
+    def close(self):
+        if self.process and self.process.poll() is None:
+            self.kill()
+        for _ in range(50):
+            left = supervisors(self.folder)
+            if not left:
+                break
+            for pid in left:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+            time.sleep(0.1)
+        if not os.environ.get("ALLOT_TEST_KEEP"):
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def log(self):
+        with open(self.log_path, errors="replace") as f:
+            return f.read()
+
+    # ---- the API ---------------------------------------------------------------------------
+
+    def call(self, method, path, body=None, token="", headers=None, timeout=30):
+        host, port = self.address.split("//")[1].rsplit(":", 1)
+        connection = http.client.HTTPConnection(host, int(port), timeout=timeout)
+        try:
+            head = {"Accept": "application/json", **(headers or {})}
+            if token == "":
+                token = self.token
+            if token:
+                head["Authorization"] = "Bearer " + token
+            if body is not None and not isinstance(body, (bytes, str)):
+                body = json.dumps(body)
+                head["Content-Type"] = "application/json"
+            connection.request(method, path, body, head)
+            reply = connection.getresponse()
+            return Answer(reply.status, dict(reply.getheaders()), reply.read())
+        finally:
+            connection.close()
+
+    def get(self, path):
+        answer = self.call("GET", path)
+        if answer.status != 200:
+            raise Failure(f"GET {path}: {answer.status} {answer.body!r}")
+        return answer.json
+
+    def submit(self, **spec):
+        answer = self.call("POST", "/v1/workloads", spec)
+        if answer.status != 201:
+            raise Failure(f"submit {spec}: {answer.status} {answer.body!r}")
+        return answer.json
+
+    def workload(self, ident):
+        return self.get(f"/v1/workloads/{ident}")
+
+    def state(self, ident):
+        return self.workload(ident)["state"]
+
+    def wait_state(self, ident, *states, seconds=60.0):
+        def reached():
+            workload = self.workload(ident)
+            return workload if workload["state"] in states else None
+        return wait_for(f"{ident} to be {' or '.join(states)}", reached, seconds)
+
+    def team(self, name, gpu=None, limit=None, **more):
+        body = dict(more)
+        if gpu is not None:
+            body["guarantee"] = {"gpu": gpu}
+        if limit is not None:
+            body["limit"] = {"gpu": limit}
+        answer = self.call("PUT", f"/v1/teams/{name}", body)
+        if answer.status not in (200, 201):
+            raise Failure(f"team {name}: {answer.status} {answer.body!r}")
+        return answer.json
+
+    # ---- the command line ------------------------------------------------------------------
+
+    def environment(self):
+        return {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "HOME": self.folder,
+                "LANG": "C.UTF-8", "ALLOT_SERVER": self.address, "ALLOT_TOKEN": self.token}
+
+    def allot(self, *args, check=True, stdin=None, timeout=120):
+        done = subprocess.run([ALLOT, *args], env=self.environment(), input=stdin, text=True,
+                              capture_output=True, timeout=timeout, check=False)
+        if check and done.returncode != 0:
+            raise Failure(f"allot {' '.join(args)}: exit {done.returncode}\n"
+                          f"{done.stdout}{done.stderr}")
+        return done
+
+    def allot_json(self, *args):
+        return json.loads(self.allot(*args, "-o", "json").stdout)
+
+
+def expect(value, what):
+    if not value:
+        raise Failure(what)
+
+
+def equal(got, wanted, what=""):
+    if got != wanted:
+        raise Failure(f"{what}: got {got!r}, wanted {wanted!r}")

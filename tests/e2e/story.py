@@ -1,0 +1,330 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+# test: exclusive
+# test: timeout=240
+"""The story of one shared node, with real processes: what `make demo` plays and a test of it.
+
+Eight simulated H100. Notebooks share one device; team research bursts beyond its guarantee; team
+product takes back what it is entitled to; batch work fills what is idle and goes first; the
+server is killed and comes back; the reclaimed training goes on from its checkpoint.
+
+usage: story.py            as a test: TAP, one line a chapter
+       story.py --demo     as a demonstration: says what it does and what came of it
+"""
+import json
+import os
+import re
+import shutil
+import socket
+import sys
+import time
+import urllib.error
+import urllib.request
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import tap  # noqa: E402
+from e2e.harness import ROOT, Failure, Server, equal, expect, supervisors, wait_for  # noqa: E402
+
+DEMO = "--demo" in sys.argv
+PYTHON = "/usr/bin/python3"
+EPOCHS = 60
+
+
+class Story:
+    """What the chapters hand on to each other."""
+    server = None
+    notebooks, batch = [], []
+    epoch_at_eviction = None
+
+
+story = Story()
+
+
+def tell(text=""):
+    if DEMO:
+        print(text, flush=True)
+
+
+def chapter(number, title):
+    tell(f"\n\033[1m{number}. {title}\033[0m" if sys.stdout.isatty() else f"\n{number}. {title}")
+
+
+def show(*command):
+    """Runs a command line for the reader to see."""
+    done = story.server.allot(*command)
+    if DEMO:
+        print("   $ allot " + " ".join(command))
+        for line in done.stdout.rstrip().splitlines():
+            print("     " + line)
+        sys.stdout.flush()
+    return done.stdout
+
+
+def example(name):
+    return os.path.join(story.examples, "digits", name)
+
+
+def submit(name, team, *options, command, **more):
+    args = ["submit", "--name", name, "--team", team, *options]
+    for key in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):
+        if key in os.environ:
+            args += ["--env", f"{key}={os.environ[key]}"]
+    # Six ranks on a small machine: one thread each.
+    args += ["--env", "OPENBLAS_NUM_THREADS=1", "--env", "OMP_NUM_THREADS=1"]
+    story.server.allot(*args, "--", *command)
+    return name
+
+
+def log_of(name, *options):
+    return story.server.allot("logs", name, *options, check=False).stdout
+
+
+def tasks(name):
+    return story.server.workload(name)["task_list"]
+
+
+def devices_of(name):
+    return sorted({d for t in tasks(name) for d in t["devices"]})
+
+
+def events(name):
+    return story.server.get(f"/v1/workloads/{ident(name)}/events")["events"]
+
+
+def ident(name):
+    return story.server.workload(name)["id"]
+
+
+def checkpoint_folder():
+    return os.path.join(story.server.folder, "digits-model")
+
+
+# ---- the chapters ----------------------------------------------------------------------------
+
+def test_0_quotas_are_applied():
+    story.server = Server(simulate="8xH100")
+    story.server.start()
+    # Tasks see the host's files read-only, but not the temporary folder of the host.
+    story.examples = os.path.join(story.server.folder, "examples")
+    shutil.copytree(os.path.join(ROOT, "examples"), story.examples)
+    os.makedirs(checkpoint_folder(), mode=0o777)
+    os.chmod(story.server.folder, 0o755)
+    chapter(0, "A company's quota, as it is, beside two teams")
+    quota = os.path.join(story.examples, "quota.yaml")
+    show("apply", "-f", quota, "-f", os.path.join(story.examples, "teams.yaml"))
+    team = story.server.get("/v1/teams/ml-research")
+    equal(team["guarantee"]["gpu"], 8, "guarantee of ml-research")
+    equal(team["limit"]["gpu"], 16, "limit of ml-research")
+    equal(team["limit"]["volumes"], 50, "volumes of ml-research")
+    tell("   The node has 8 GPUs, so the numbers are scaled to it: 1 assured, 2 at most.")
+    scaled = re.sub(r'"8"', '"1"', open(quota).read()).replace('"16"', '"2"')
+    scaled_path = os.path.join(story.server.folder, "quota-scaled.yaml")
+    with open(scaled_path, "w") as f:
+        f.write(scaled)
+    show("apply", "-f", scaled_path)
+    show("quota")
+
+
+def test_1_four_notebooks_share_one_device():
+    chapter(1, "Four notebooks of a quarter GPU each land on one device")
+    for i in range(1, 5):
+        story.notebooks.append(
+            submit(f"notebook-{i}", "ml-research", "--kind", "notebook", "--gpu", "0.25",
+                   "--max-run-time", "5m", command=[PYTHON, example("notebook.py")]))
+    for name in story.notebooks:
+        story.server.wait_state(name, "running")
+        wait_for(f"{name} to be ready", lambda n=name: "ready" in log_of(n))
+    used = {d for name in story.notebooks for d in devices_of(name)}
+    equal(len(used), 1, "devices under four quarters")
+    show("ps")
+
+
+def test_2_research_bursts():
+    chapter(2, "Team research trains with 6 GPUs, 2 more than it is assured of")
+    submit(
+        "digits", "research", "--tasks", "6", "--gpus", "1", "--grace", "20s",
+        "--max-run-time", "10m", "--checkpoint-dir", checkpoint_folder(),
+        command=[PYTHON, example("train.py"), "--epochs", str(EPOCHS),
+                 "--seconds-per-epoch", "0.4"])
+    story.server.wait_state("digits", "running")
+    wait_for("the first checkpoint",
+             lambda: os.path.exists(os.path.join(checkpoint_folder(), "checkpoint.pickle")))
+    equal(len(devices_of("digits")), 6, "devices of the gang")
+    show("logs", "digits", "--task", "0")
+
+
+def test_3_batch_fills_what_is_idle():
+    chapter(3, "Batch work fills the last idle GPU")
+    story.batch.append(submit("search-1", "research", "--class", "batch", "--gpus", "1",
+                              "--grace", "2s", command=[PYTHON, example("search.py")]))
+    story.server.wait_state("search-1", "running")
+    story.batch.append(submit("search-2", "research", "--class", "batch", "--gpus", "1",
+                              "--grace", "2s", command=[PYTHON, example("search.py")]))
+    wait_for("a reason for search-2", lambda: why("search-2").get("reason"))
+    equal(story.server.state("search-2"), "pending", "the second batch job")
+    show("quota")
+
+
+def why(name):
+    return story.server.get(f"/v1/workloads/{ident(name)}/explain")
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def test_4_product_takes_back_its_share():
+    chapter(4, "Team product needs its 4 GPUs: batch goes first, then the burst, with grace")
+    story.port = free_port()
+    submit("digits-api", "product", "--kind", "service", "--class", "production", "--gpus", "2",
+           "--checkpoint-dir", checkpoint_folder(), "--env", f"PORT={story.port}",
+           command=[PYTHON, example("serve.py")])
+    submit("finetune", "product", "--gpus", "2", "--max-run-time", "2m",
+           command=[PYTHON, example("train.py"), "--epochs", "40", "--seconds-per-epoch", "0.5"])
+    story.server.wait_state("digits-api", "running")
+    story.server.wait_state("finetune", "running")
+    wait_for("digits to be waiting again", lambda: story.server.state("digits") == "pending")
+    text = log_of("digits", "--task", "0", "--attempt", "0")
+    found = re.search(r"checkpoint written after epoch (\d+)", text)
+    expect(found, f"the victim wrote no checkpoint:\n{text}")
+    story.epoch_at_eviction = int(found.group(1))
+    evictions = [e for n in ("search-1", "digits") for e in events(n)
+                 if e["type"] == "workload.evicted"]
+    evictions.sort(key=lambda e: e["seq"])
+    equal([e["workload_name"] for e in evictions][:2], ["search-1", "digits"], "who went first")
+    expect(story.server.state("digits-api") == "running", "production was disturbed")
+    explanation = why("digits")
+    expect(explanation["reason"], "no reason why digits waits")
+    expect(explanation["estimated_start"], f"no estimated start: {explanation}")
+    expect("product" in (explanation["last_eviction"] or ""), f"not named: {explanation}")
+    show("why", "digits")
+    show("ps")
+
+
+def predict():
+    from_digits = [0, 0, 5, 13, 9, 1, 0, 0, 0, 0, 13, 15, 10, 15, 5, 0, 0, 3, 15, 2, 0, 11, 8, 0,
+                   0, 4, 12, 0, 0, 8, 8, 0, 0, 5, 8, 0, 0, 9, 8, 0, 0, 4, 11, 0, 1, 12, 7, 0,
+                   0, 2, 14, 5, 10, 12, 0, 0, 0, 0, 6, 13, 10, 0, 0, 0]
+    body = json.dumps({"pixels": from_digits}).encode()
+    request = urllib.request.Request(f"http://127.0.0.1:{story.port}/predict", body)
+    try:
+        with urllib.request.urlopen(request, timeout=5) as reply:
+            return json.load(reply)
+    except (urllib.error.URLError, ConnectionError):
+        return None
+
+
+def test_5_the_service_answers():
+    chapter(5, "The service answers with the classifier's predictions")
+    answer = wait_for("a prediction", predict)
+    equal(answer["digit"], 0, "the handwritten zero is read as")
+    tell(f"   POST /predict (a handwritten zero) -> {answer}")
+
+
+def running_tasks():
+    """Process id -> task folder of every supervisor that is alive."""
+    found = {}
+    for pid in supervisors(story.server.folder):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as f:
+                found[pid] = f.read().split(b"\0")[1].decode()
+        except OSError:
+            continue
+    return found
+
+
+def test_6_the_server_is_killed_and_comes_back():
+    chapter(6, "The server is killed with -9 and started again")
+    before = {n: [(t["index"], t["attempt"], t["started_at"]) for t in tasks(n)]
+              for n in ("digits-api", *story.notebooks)}
+    supervisors_before = running_tasks()
+    expect(len(supervisors_before) >= 5, "too few tasks run to make this worth while")
+    story.server.kill()
+    time.sleep(1)
+    equal(running_tasks(), supervisors_before, "tasks while the server was away")
+    expect(predict() is not None, "the service stopped answering")
+    story.server.start()
+    wait_for("the server to have found its tasks",
+             lambda: story.server.get("/v1/status")["reconciled"])
+    for name, rows in before.items():
+        equal([(t["index"], t["attempt"], t["started_at"]) for t in tasks(name)], rows,
+              f"tasks of {name} after the restart")
+    tell(f"   {len(supervisors_before)} tasks ran on, none ran twice; the service kept answering")
+    show("ps")
+
+
+def test_7_the_training_resumes_and_finishes():
+    chapter(7, "Notebooks are closed, product's training ends: research goes on where it was")
+    story.server.wait_state("finetune", "succeeded", seconds=90)
+    for name in story.notebooks:
+        story.server.allot("stop", name)
+    story.server.wait_state("digits", "succeeded", seconds=90)
+    text = log_of("digits", "--task", "0")
+    resumed = re.search(r"resumes from its checkpoint after epoch (\d+)", text)
+    expect(resumed, f"it did not resume:\n{text}")
+    equal(int(resumed.group(1)), story.epoch_at_eviction, "resumed after epoch")
+    expect(f"checkpoint written after epoch {EPOCHS}" in text, f"not finished:\n{text}")
+    show("logs", "digits", "--task", "0")
+
+
+def test_8_metering_has_no_gap_and_no_overlap():
+    chapter(8, "What it cost: GPU-seconds per team, allocated, busy and idle")
+    intervals = {}
+    for name in ("digits", "digits-api", "finetune", "search-1", *story.notebooks):
+        rows = story.server.get(f"/v1/workloads/{ident(name)}/allocations")["allocations"]
+        for row in rows:
+            for device in row["devices"]:
+                intervals.setdefault(device, []).append(
+                    (row["start_ms"], row["end_ms"] or 1 << 62,
+                     row["gpu_milli"] // max(1, len(row["devices"])), name, row["attempt"]))
+    expect(intervals, "nothing was metered")
+    for device, rows in intervals.items():
+        for begin, *_ in rows:
+            load = sum(m for b, e, m, *_ in rows if b <= begin < e)
+            expect(load <= 1000, f"device {device} is metered {load} milli at {begin}: {rows}")
+    # The service ran through the crash: one allocation, open from its start until now.
+    rows = story.server.get(f"/v1/workloads/{ident('digits-api')}/allocations")["allocations"]
+    equal(len(rows), 1, "allocations of the service")
+    equal(rows[0]["end_ms"], None, "end of the service's allocation")
+    usage = {u["team"]: u for u in story.server.get("/v1/usage")["teams"]}
+    for team in ("research", "product", "ml-research"):
+        u = usage[team]
+        equal(u["allocated_gpu_ms"] >= u["busy_gpu_ms"] >= 0, True, f"{team}: busy is part")
+        equal(u["idle_gpu_ms"], u["allocated_gpu_ms"] - u["busy_gpu_ms"], f"{team}: idle")
+    expect(usage["research"]["busy_gpu_ms"] > 0, "training used no time")
+    show("usage")
+
+
+def test_9_everything_stops():
+    for name in ("digits-api", *story.batch):
+        story.server.allot("stop", name, check=False)
+    for name in ("digits-api", *story.batch):
+        story.server.wait_state(name, "cancelled", "succeeded", "failed")
+    wait_for("all tasks to be gone", lambda: not running_tasks())
+    equal(story.server.stop(), 0, "exit status of the server")
+
+
+def main():
+    try:
+        if not DEMO:
+            tap.run(globals())
+        begun = time.monotonic()
+        for name, function in list(globals().items()):
+            if name.startswith("test_"):
+                function()
+        tell(f"\nAll of it happened with real processes, in {time.monotonic() - begun:.0f} s.")
+        return 0
+    except Failure as e:
+        print(f"\nthe story went wrong: {e}", file=sys.stderr)
+        if story.server:
+            print(story.server.log()[-3000:], file=sys.stderr)
+        return 1
+    finally:
+        if story.server:
+            story.server.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
