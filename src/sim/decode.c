@@ -169,7 +169,7 @@ int sim_decode_amount(struct sim_decoder *d, struct json_object *value, void *ds
 int sim_decode_mib(struct sim_decoder *d, struct json_object *value, void *dst)
 {
     int64_t mib = 0;
-    int r = integer_between(d, value, 0, SIM_AMOUNT_MAX >> 20, &mib);
+    int r = integer_between(d, value, 0, SIM_MIB_MAX, &mib);
     if (r == 0)
         *(int64_t *)dst = mib << 20;
     return r;

@@ -31,6 +31,7 @@
 
 /* No amount of a scenario is above this: far from overflow in every sum the library makes. */
 #define SIM_AMOUNT_MAX 1000000000000LL
+#define SIM_MIB_MAX (1LL << 32)
 /* Elements of one array, or fields of one object that is a map. */
 #define SIM_ITEMS_MAX 100000
 #define SIM_TEXT_MAX 400
