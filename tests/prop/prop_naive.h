@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The rules, computed the slow way from the books: sums over all tasks, fair shares by repeated
+ * division, charges from the request. Nothing is kept between calls and nothing is shared with
+ * the scheduler's code.
+ *
+ *     struct naive_sums now = naive_sums(w, NAIVE_NOW);
+ *     if (now.used[team].v[SCHED_GPU_MILLI] > limit) ...
+ */
+#ifndef ALLOT_PROP_NAIVE_H
+#define ALLOT_PROP_NAIVE_H
+
+#include "prop_world.h"
+
+struct naive_amounts {
+    int64_t v[SCHED_RESOURCES];
+};
+
+enum naive_view {
+    NAIVE_NOW, /* running and stopping */
+    NAIVE_THEN /* running and promised */
+};
+
+struct naive_sums {
+    struct naive_amounts used[PROP_TEAMS_MAX];
+    struct naive_amounts firm[PROP_TEAMS_MAX]; /* of non-preemptible work */
+};
+
+/* Per team, subtree included. */
+struct naive_sums naive_sums(const struct prop_world *w, enum naive_view view);
+
+/* Charge of task T: of its devices where it has some, else of its request. */
+struct naive_amounts naive_charge(const struct prop_world *w, const struct prop_workload *p,
+                                  uint32_t t);
+/* GPU charge of a request on these devices of a node. */
+int32_t naive_placed_milli(const struct prop_world *w, const struct sched_request *q,
+                           uint32_t node, const uint16_t *devices, uint32_t count);
+
+struct naive_shares {
+    struct naive_amounts demand[PROP_TEAMS_MAX], share[PROP_TEAMS_MAX], entitled[PROP_TEAMS_MAX];
+};
+
+struct naive_shares naive_shares(const struct prop_world *w);
+
+/* Would a start of task T keep every ancestor's limit and, where it must, guarantee? */
+bool naive_gates_open(const struct prop_world *w, const struct prop_workload *p, uint32_t t,
+                      const struct naive_sums *sums);
+/* May the node hold it at all: type, labels, the one it is bound to. */
+bool naive_node_suits(const struct prop_world *w, const struct sched_request *q, uint32_t node);
+
+/* Depth-first helpers of the tree. */
+bool naive_within(const struct prop_world *w, uint32_t team, uint32_t ancestor);
+/* The two teams below the last common ancestor of A and B; false if A == B. */
+bool naive_parting(const struct prop_world *w, uint32_t a, uint32_t b, uint32_t *ret_a,
+                   uint32_t *ret_b);
+
+#endif

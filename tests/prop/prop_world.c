@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "prop_world.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/map.h"
+#include "prop_naive.h"
+
+bool prop_fail(struct prop_world *w, const char *fmt, ...)
+{
+    if (prop_ok(w)) {
+        va_list ap;
+        va_start(ap, fmt);
+        vsnprintf(w->failure, sizeof(w->failure), fmt, ap);
+        va_end(ap);
+    }
+    return false;
+}
+
+struct prop_world *prop_create(uint64_t seed)
+{
+    struct prop_world *w = calloc(1, sizeof(*w));
+    if (w == NULL)
+        abort();
+    w->seed = seed;
+    w->now_ms = 1000000;
+    rng_seed(&w->rng, seed);
+    sched_config_default(&w->config);
+    w->config.min_run_ms = prop_chance(w, 30) ? 5000 : 0;
+    w->config.stale_gang_ms = prop_chance(w, 20) ? 0 : 10000;
+    w->refuses_launches = prop_chance(w, 30);
+    w->s[0] = sched_create(&w->config);
+    if (w->s[0] == NULL)
+        abort();
+    prop_make(w);
+    return w;
+}
+
+void prop_destroy(struct prop_world *w)
+{
+    for (int i = 0; i < 2; i++) {
+        if (w->s[i] != NULL)
+            sched_destroy(w->s[i]);
+    }
+    sim_ledger_done(&w->now);
+    sim_ledger_done(&w->then);
+    vec_done(&w->workloads);
+    vec_done(&w->pairs);
+    arena_done(&w->arena);
+    free(w);
+}
+
+/* ---- reports ----------------------------------------------------------------------------- */
+
+static int alike(struct prop_world *w, int first, int second, const char *what)
+{
+    if (w->s[1] != NULL && first != second)
+        prop_fail(w, "%s: the rebuilt scheduler answers %d, the one that lived on %d", what, second,
+                  first);
+    w->hash = w->hash * 31 + (uint64_t)(uint32_t)first;
+    return first;
+}
+
+#define BOTH(w, what, call)                                                                     \
+    ({                                                                                          \
+        struct sched *s = (w)->s[0];                                                            \
+        int first_ = (call), second_ = first_;                                                  \
+        if ((s = (w)->s[1]) != NULL)                                                            \
+            second_ = (call);                                                                   \
+        alike((w), first_, second_, (what));                                                    \
+    })
+
+int prop_report_team(struct prop_world *w, const struct sched_team *team)
+{
+    return BOTH(w, "team", sched_team_set(s, team));
+}
+
+int prop_report_node(struct prop_world *w, const struct sched_node *node)
+{
+    return BOTH(w, "node", sched_node_set(s, node));
+}
+
+int prop_report_add(struct prop_world *w, const struct sched_workload *decl)
+{
+    struct sched_refusal refusal;
+    return BOTH(w, "submit", sched_workload_add(s, decl, &refusal));
+}
+
+int prop_report_remove(struct prop_world *w, uint64_t workload)
+{
+    return BOTH(w, "remove", sched_workload_remove(s, workload));
+}
+
+int prop_report_stopped(struct prop_world *w, uint64_t workload, uint32_t task,
+                        enum sched_stop how)
+{
+    return BOTH(w, "stopped", sched_task_stopped(s, workload, task, how, w->now_ms));
+}
+
+int prop_report_stopping(struct prop_world *w, uint64_t workload, uint32_t task)
+{
+    return BOTH(w, "stopping", sched_task_stopping(s, workload, task, w->now_ms));
+}
+
+/* ---- books ------------------------------------------------------------------------------- */
+
+static bool holds_now(enum prop_phase phase)
+{
+    return phase == PROP_RUNNING || phase == PROP_LEAVING || phase == PROP_ENDING;
+}
+
+static bool holds_then(enum prop_phase phase)
+{
+    return phase == PROP_RUNNING || phase == PROP_HELD;
+}
+
+static bool ledger_move(struct prop_world *w, struct sim_ledger *l, const char *when,
+                        uint32_t workload, uint32_t task, bool was, bool is)
+{
+    struct prop_workload *p = w->workloads.items[workload];
+    struct prop_task *t = &p->tasks[task];
+    const struct sched_request *q = p->decl.tasks[task].request;
+    if (was && !is)
+        sim_ledger_release(l, t->node, q, t->devices, t->device_count);
+    if (was || !is)
+        return true;
+    struct err err = ERR_INIT;
+    if (sim_ledger_take(l, t->node, q, t->devices, t->device_count, &err) < 0)
+        return prop_fail(w, "workload %u task %u on node %u, %s: %s", workload, task, t->node, when,
+                         err.text);
+    return true;
+}
+
+bool prop_task_move(struct prop_world *w, uint32_t workload, uint32_t task, enum prop_phase phase)
+{
+    struct prop_task *t = &w->workloads.items[workload]->tasks[task];
+    enum prop_phase was = t->phase;
+    bool ok = ledger_move(w, &w->now, "now", workload, task, holds_now(was), holds_now(phase)) &&
+              ledger_move(w, &w->then, "once others have stopped", workload, task,
+                          holds_then(was), holds_then(phase));
+    t->phase = phase;
+    return ok;
+}
+
+uint32_t prop_count(const struct prop_workload *p, enum prop_phase phase)
+{
+    uint32_t n = 0;
+    for (uint32_t t = 0; t < p->decl.task_count; t++)
+        n += p->tasks[t].phase == phase;
+    return n;
+}
+
+bool prop_minimum_met(const struct prop_workload *p, bool held)
+{
+    uint32_t all = 0;
+    for (uint32_t g = 0; g < (p->decl.group_count > 0 ? p->decl.group_count : 1); g++) {
+        uint32_t members = 0;
+        for (uint32_t t = 0; t < p->decl.task_count; t++) {
+            enum prop_phase phase = p->tasks[t].phase;
+            bool on = phase == PROP_RUNNING || phase == PROP_DONE || (held && phase == PROP_HELD);
+            members += on && (p->decl.group_count == 0 || p->decl.tasks[t].group == g);
+        }
+        if (p->decl.group_count > 0 && members < p->decl.groups[g].min_tasks)
+            return false;
+        all += members;
+    }
+    return all >= p->decl.min_tasks;
+}
+
+bool prop_is_short(const struct prop_workload *p)
+{
+    return prop_count(p, PROP_RUNNING) > 0 && !prop_minimum_met(p, false);
+}
+
+void prop_short_update(struct prop_world *w, uint32_t workload)
+{
+    struct prop_workload *p = w->workloads.items[workload];
+    if (!prop_is_short(p))
+        p->short_since_ms = -1;
+    else if (p->short_since_ms < 0)
+        p->short_since_ms = w->now_ms;
+}
