@@ -270,8 +270,14 @@ static int64_t deal(struct claim *all, size_t count, int64_t amount, int64_t gra
     return amount;
 }
 
+/* An unlimited guarantee is the whole capacity. */
+static int64_t assured_of(const struct sched_team *d, int r, int64_t capacity)
+{
+    return d->guarantee[r] == SCHED_UNLIMITED ? capacity : d->guarantee[r];
+}
+
 static void divide(const struct prop_world *w, struct naive_shares *sh, uint32_t parent,
-                   int64_t amount, int r)
+                   int64_t amount, int64_t capacity, int r)
 {
     struct claim claims[PROP_TEAMS_MAX];
     size_t n = 0;
@@ -280,7 +286,7 @@ static void divide(const struct prop_world *w, struct naive_shares *sh, uint32_t
         if (w->teams[c].parent != parent)
             continue;
         int64_t want = want_of(w, sh, c, r);
-        int64_t assured = least(w->teams[c].decl.guarantee[r], want);
+        int64_t assured = least(assured_of(&w->teams[c].decl, r, capacity), want);
         claims[n++] = (struct claim){c, want - assured, w->teams[c].decl.weight, assured, 0};
         surplus = surplus == SCHED_UNLIMITED ? surplus : surplus - assured;
     }
@@ -299,12 +305,12 @@ static void divide(const struct prop_world *w, struct naive_shares *sh, uint32_t
     }
     for (size_t i = 0; i < n; i++) {
         sh->share[claims[i].team].v[r] = claims[i].got;
-        divide(w, sh, claims[i].team, claims[i].got, r);
+        divide(w, sh, claims[i].team, claims[i].got, capacity, r);
     }
 }
 
 /* Nodes that take work, and what runs on those that are drained. */
-static struct naive_amounts capacity(const struct prop_world *w)
+static struct naive_amounts capacity_of(const struct prop_world *w)
 {
     struct naive_amounts sum = {0};
     bool endless[SCHED_RESOURCES] = {false};
@@ -346,9 +352,9 @@ struct naive_shares naive_shares(const struct prop_world *w)
                 add_upward(w, sh.demand, (uint32_t)(p->decl.team - 1), naive_charge(w, p, t));
         }
     }
-    struct naive_amounts all = capacity(w);
+    struct naive_amounts all = capacity_of(w);
     for (int r = 0; r < SCHED_RESOURCES; r++) {
-        divide(w, &sh, PROP_NONE, all.v[r], r);
+        divide(w, &sh, PROP_NONE, all.v[r], all.v[r], r);
         for (uint32_t t = 0; t < w->team_count; t++) {
             const struct sched_team *d = &w->teams[t].decl;
             int64_t assured = least(d->guarantee[r], all.v[r]);
