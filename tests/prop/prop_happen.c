@@ -198,19 +198,19 @@ bool prop_happen(struct prop_world *w)
 {
     outside(w);
     uint64_t dice = prop_below(w, 100);
-    if (dice < 45)
+    if (dice < 60)
         return submit(w);
-    if (dice < 63)
+    if (dice < 74)
         return finish(w);
-    if (dice < 67)
+    if (dice < 78)
         return finish_task(w);
-    if (dice < 76)
+    if (dice < 84)
         return cancel(w);
-    if (dice < 82)
+    if (dice < 88)
         return fail_task(w);
-    if (dice < 86)
+    if (dice < 91)
         return refuse_launch(w);
-    if (dice < 93)
+    if (dice < 96)
         return node_flip(w);
     return team_edit(w);
 }

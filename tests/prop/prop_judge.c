@@ -6,6 +6,7 @@
  * against the books as they are just before it. Shares are computed once a turn: what runs and
  * what waits together do not change by a decision.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/map.h"
@@ -142,6 +143,33 @@ static struct naive_amounts asks(const struct judge *j, const struct prop_worklo
     return sum;
 }
 
+/* A unit goes whole: what follows the first task of it needs no test of its own. */
+static bool unit_goes_on(const struct judge *j)
+{
+    const struct sched_decision *d = now_at(j);
+    uint32_t left = 0;
+    if (j->i == 0 || d[-1].kind != SCHED_EVICT || d[-1].workload != d->workload)
+        return false;
+    for (size_t i = j->i; i < j->d->count; i++)
+        left += j->d->items[i].kind == SCHED_EVICT && j->d->items[i].workload == d->workload;
+    return left == prop_count(subject(j, d->workload), PROP_RUNNING);
+}
+
+/* What this workload gives up from here on in this turn. */
+static struct naive_amounts gives(const struct judge *j, const struct prop_workload *p)
+{
+    struct naive_amounts sum = {0};
+    for (size_t i = j->i; i < j->d->count; i++) {
+        const struct sched_decision *d = &j->d->items[i];
+        if (d->kind != SCHED_EVICT || d->workload != p->decl.id)
+            continue;
+        struct naive_amounts c = naive_charge(j->w, p, d->task);
+        for (int r = 0; r < SCHED_RESOURCES; r++)
+            sum.v[r] += c.v[r];
+    }
+    return sum;
+}
+
 static bool reclaim_victim_may(const struct judge *j, const struct prop_workload *victim,
                                const struct prop_workload *winner)
 {
@@ -150,8 +178,10 @@ static bool reclaim_victim_may(const struct judge *j, const struct prop_workload
     if (!naive_parting(j->w, (uint32_t)(victim->decl.team - 1), (uint32_t)(winner->decl.team - 1),
                        &v, &r))
         return bad(j, "reclaimed inside a team");
+    if (unit_goes_on(j))
+        return true;
     struct naive_sums then = naive_sums(j->w, NAIVE_THEN);
-    struct naive_amounts wants = asks(j, winner), has = naive_charge(j->w, victim, d->task);
+    struct naive_amounts wants = asks(j, winner), has = gives(j, victim);
     for (int i = 0; i < SCHED_RESOURCES; i++) {
         if (has.v[i] == 0 || wants.v[i] == 0)
             continue;
@@ -159,7 +189,13 @@ static bool reclaim_victim_may(const struct judge *j, const struct prop_workload
         if (used > j->shares.share[v].v[i] || used > j->w->teams[v].decl.guarantee[i])
             return true;
     }
-    return bad(j, "the victim's team is not above its share or guarantee");
+    char text[160];
+    int i = has.v[0] > 0 && wants.v[0] > 0 ? 0 : has.v[1] > 0 && wants.v[1] > 0 ? 1 : 2;
+    snprintf(text, sizeof(text),
+             "team %u uses %lld of resource %d, its share is %lld, its guarantee %lld", v,
+             (long long)then.used[v].v[i], i, (long long)j->shares.share[v].v[i],
+             (long long)j->w->teams[v].decl.guarantee[i]);
+    return bad(j, text);
 }
 
 static bool evict_for(const struct judge *j, struct prop_workload *victim)

@@ -233,7 +233,7 @@ struct prop_workload *prop_workload_make(struct prop_world *w)
     d->limit_ms = prop_chance(w, 20) ? 1000 * (int64_t)(1 + prop_below(w, 60)) : 0;
     d->min_run_ms = prop_chance(w, 10) ? 3000 : 0;
     d->restart_cost_ms = prop_chance(w, 20) ? 1000 * (int64_t)prop_below(w, 100) : 0;
-    d->accepted = prop_chance(w, 30);
+    d->accepted = prop_chance(w, 15);
     p->short_since_ms = -1;
     return p;
 }

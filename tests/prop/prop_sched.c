@@ -41,7 +41,7 @@ static bool step(struct prop_world *w)
     time_passes(w);
     if (!prop_chance(w, 30) && !prop_stops_due(w))
         return false;
-    uint64_t events = prop_chance(w, 70) ? 1 : prop_below(w, 4);
+    uint64_t events = prop_chance(w, 60) ? 1 : prop_below(w, 6);
     for (uint64_t i = 0; i < events; i++) {
         if (!prop_happen(w))
             return false;
