@@ -367,6 +367,14 @@ static void hash_decision(struct prop_world *w, const struct sched_decision *d)
         w->hash = w->hash * 31 + map_hash(d->devices, d->device_count * sizeof(uint16_t));
 }
 
+static void trace_decision(const struct prop_world *w, const struct sched_decision *d)
+{
+    static const char *const kinds[] = {"start", "hold", "unhold", "evict"};
+    prop_trace(w, "%s %llu/%u (%s) on node %llu, %d milli, for %llu", kinds[d->kind],
+               (unsigned long long)d->workload, d->task, sched_cause_name(d->cause),
+               (unsigned long long)d->node, d->gpu_milli, (unsigned long long)d->on_behalf_of);
+}
+
 static bool same_decision(const struct sched_decision *a, const struct sched_decision *b)
 {
     return a->kind == b->kind && a->cause == b->cause && a->workload == b->workload &&
@@ -415,6 +423,7 @@ static bool turn(struct prop_world *w, size_t *ret_count)
         return false;
     for (j.i = 0; j.i < j.d->count; j.i++) {
         hash_decision(w, now_at(&j));
+        trace_decision(w, now_at(&j));
         w->decisions++;
         if (!decide(&j))
             return false;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * usage: prop-sched [--seeds N] [--first SEED] [--steps N]
+ * usage: prop-sched [--seeds N] [--first SEED] [--steps N] [--trace]
  *
  * Random histories against the scheduler library, one TAP line a bundle of seeds. Each history
- * runs twice and must leave the same hash. A failing seed is printed with its step; it runs
- * again with `--first SEED --seeds 1`.
+ * runs twice and must leave the same hash. A failing seed is printed with its step; see it with
+ * `--first SEED --seeds 1 --trace`.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -19,6 +19,7 @@
 
 struct options {
     int64_t seeds, first, steps;
+    bool trace;
 };
 
 struct outcome {
@@ -53,9 +54,9 @@ static bool step(struct prop_world *w)
     return !prop_chance(w, 10) || prop_rebuild(w);
 }
 
-static struct outcome history(uint64_t seed, int64_t steps)
+static struct outcome history(uint64_t seed, int64_t steps, bool trace)
 {
-    struct prop_world *w = prop_create(seed);
+    struct prop_world *w = prop_create(seed, trace);
     while (prop_ok(w) && w->step < steps && step(w) && prop_ok(w))
         w->step++;
     struct outcome o = {w->hash, w->decisions, w->starts, w->evictions, w->holds, w->step, ""};
@@ -65,14 +66,14 @@ static struct outcome history(uint64_t seed, int64_t steps)
 }
 
 /* One seed; false with a line about it. */
-static bool seed_holds(uint64_t seed, int64_t steps, struct outcome *sum)
+static bool seed_holds(uint64_t seed, const struct options *options, struct outcome *sum)
 {
-    struct outcome o = history(seed, steps);
+    struct outcome o = history(seed, options->steps, options->trace);
     if (o.failure[0] != '\0') {
         printf("# seed %" PRIu64 ", step %u: %s\n", seed, o.step, o.failure);
         return false;
     }
-    struct outcome again = history(seed, steps);
+    struct outcome again = history(seed, options->steps, false);
     if (again.hash != o.hash || again.decisions != o.decisions) {
         printf("# seed %" PRIu64 ": two runs of it decide differently\n", seed);
         return false;
@@ -95,7 +96,7 @@ static int run(const struct options *o)
         int64_t to = o->first + o->seeds * (b + 1) / bundles;
         bool ok = true;
         for (int64_t seed = from; seed < to; seed++)
-            ok = seed_holds((uint64_t)seed, o->steps, &sum) && ok;
+            ok = seed_holds((uint64_t)seed, o, &sum) && ok;
         printf("%s %" PRId64 " - histories of seeds %" PRId64 " to %" PRId64 "\n",
                ok ? "ok" : "not ok", b + 1, from, to - 1);
         fflush(stdout);
@@ -113,13 +114,18 @@ int main(int argc, char **argv)
         {"seeds", required_argument, NULL, 'n'},
         {"first", required_argument, NULL, 'f'},
         {"steps", required_argument, NULL, 's'},
+        {"trace", no_argument, NULL, 't'},
         {0},
     };
-    struct options o = {.seeds = 400, .first = 1, .steps = 60};
+    struct options o = {.seeds = 1000, .first = 1, .steps = 120};
     for (int c; (c = getopt_long(argc, argv, "", longs, NULL)) != -1;) {
+        if (c == 't') {
+            o.trace = true;
+            continue;
+        }
         int64_t *value = c == 'n' ? &o.seeds : c == 'f' ? &o.first : &o.steps;
         if (c == '?' || qty_parse_int(optarg, value, NULL) < 0 || o.seeds < 1) {
-            fputs("usage: prop-sched [--seeds N] [--first SEED] [--steps N]\n", stderr);
+            fputs("usage: prop-sched [--seeds N] [--first SEED] [--steps N] [--trace]\n", stderr);
             return 2;
         }
     }

@@ -20,12 +20,25 @@ bool prop_fail(struct prop_world *w, const char *fmt, ...)
     return false;
 }
 
-struct prop_world *prop_create(uint64_t seed)
+void prop_trace(const struct prop_world *w, const char *fmt, ...)
+{
+    if (!w->trace)
+        return;
+    printf("# step %u, %lld ms: ", w->step, (long long)w->now_ms);
+    va_list ap;
+    va_start(ap, fmt);
+    vprintf(fmt, ap);
+    va_end(ap);
+    putchar('\n');
+}
+
+struct prop_world *prop_create(uint64_t seed, bool trace)
 {
     struct prop_world *w = calloc(1, sizeof(*w));
     if (w == NULL)
         abort();
     w->seed = seed;
+    w->trace = trace;
     w->now_ms = 1000000;
     rng_seed(&w->rng, seed);
     sched_config_default(&w->config);
@@ -75,33 +88,45 @@ static int alike(struct prop_world *w, int first, int second, const char *what)
 
 int prop_report_team(struct prop_world *w, const struct sched_team *team)
 {
+    prop_trace(w, "team %llu: gpu guarantee %lld, limit %lld, weight %lld, priority %d",
+               (unsigned long long)team->id, (long long)team->guarantee[SCHED_GPU_MILLI],
+               (long long)team->limit[SCHED_GPU_MILLI], (long long)team->weight, team->priority);
     return BOTH(w, "team", sched_team_set(s, team));
 }
 
 int prop_report_node(struct prop_world *w, const struct sched_node *node)
 {
+    prop_trace(w, "node %llu: %s, %s", (unsigned long long)node->id, node->up ? "up" : "down",
+               node->schedulable ? "open" : "drained");
     return BOTH(w, "node", sched_node_set(s, node));
 }
 
 int prop_report_add(struct prop_world *w, const struct sched_workload *decl)
 {
     struct sched_refusal refusal;
+    prop_trace(w, "submit %llu to team %llu: class %d, priority %d, %s, %u of %u tasks",
+               (unsigned long long)decl->id, (unsigned long long)decl->team, (int)decl->class_,
+               decl->priority, decl->preemptible ? "preemptible" : "non-preemptible",
+               decl->min_tasks, decl->task_count);
     return BOTH(w, "submit", sched_workload_add(s, decl, &refusal));
 }
 
 int prop_report_remove(struct prop_world *w, uint64_t workload)
 {
+    prop_trace(w, "remove %llu", (unsigned long long)workload);
     return BOTH(w, "remove", sched_workload_remove(s, workload));
 }
 
 int prop_report_stopped(struct prop_world *w, uint64_t workload, uint32_t task,
                         enum sched_stop how)
 {
+    prop_trace(w, "stopped %llu/%u, how %d", (unsigned long long)workload, task, (int)how);
     return BOTH(w, "stopped", sched_task_stopped(s, workload, task, how, w->now_ms));
 }
 
 int prop_report_stopping(struct prop_world *w, uint64_t workload, uint32_t task)
 {
+    prop_trace(w, "cancel %llu/%u", (unsigned long long)workload, task);
     return BOTH(w, "stopping", sched_task_stopping(s, workload, task, w->now_ms));
 }
 

@@ -98,15 +98,19 @@ struct prop_world {
     bool launch_refused;         /* one was refused already */
     uint64_t hash;               /* of every decision and answer */
     uint64_t decisions, starts, evictions, holds;
+    bool trace; /* print every report and decision as `# ` lines */
     char failure[400];
 };
 
 /* Makes teams, nodes and requests from SEED and tells the scheduler. */
-struct prop_world *prop_create(uint64_t seed);
+struct prop_world *prop_create(uint64_t seed, bool trace);
 void prop_destroy(struct prop_world *w);
 
 /* Keeps the first failure; always false, for `return prop_fail(...)`. */
 bool prop_fail(struct prop_world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* A line of the trace, where it is asked for. */
+void prop_trace(const struct prop_world *w, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
 static inline bool prop_ok(const struct prop_world *w)
 {
     return w->failure[0] == '\0';
