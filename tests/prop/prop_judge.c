@@ -18,7 +18,8 @@ struct judge {
     struct prop_world *w;
     struct naive_shares shares;
     const struct sched_decisions *d;
-    size_t i; /* the decision that is judged */
+    size_t i;   /* the decision that is judged */
+    bool quiet; /* nothing was stopping when the turn began: nobody waits for a stop */
 };
 
 static const struct sched_decision *now_at(const struct judge *j)
@@ -314,6 +315,76 @@ static bool winner_within(const struct judge *j)
     return true;
 }
 
+/* Would the one task of P, promised just now, also start with what runs and is promised else? */
+static bool starts_without(const struct judge *j, struct prop_workload *p)
+{
+    struct naive_sums then = naive_sums(j->w, NAIVE_THEN);
+    const struct sched_request *q = p->decl.tasks[0].request;
+    uint16_t devices[PROP_DEVICES_MAX];
+    if (!naive_gates_open(j->w, p, 0, &then))
+        return false;
+    for (uint32_t a = (uint32_t)(p->decl.team - 1); a != PROP_NONE; a = j->w->teams[a].parent) {
+        struct naive_amounts c = naive_charge(j->w, p, 0);
+        for (int r = 0; r < SCHED_RESOURCES; r++) {
+            if (c.v[r] > 0 && then.used[a].v[r] + c.v[r] > j->shares.share[a].v[r])
+                return false;
+        }
+    }
+    for (uint32_t n = 0; n < j->w->node_count; n++) {
+        if (naive_node_suits(j->w, q, n) && sim_ledger_fit(&j->w->then, n, q, devices))
+            return true;
+    }
+    return false;
+}
+
+/* Puts back, or takes away again, what VICTIM gave up for WINNER in this turn. */
+static void victim_put(const struct judge *j, uint64_t victim, uint64_t winner,
+                       enum prop_phase phase)
+{
+    for (size_t i = 0; i < j->i; i++) {
+        const struct sched_decision *d = &j->d->items[i];
+        if (d->kind != SCHED_EVICT || d->workload != victim || d->on_behalf_of != winner)
+            continue;
+        struct prop_task *t = &subject(j, victim)->tasks[d->task];
+        if (j->w->then.nodes[t->node].open)
+            prop_task_move(j->w, (uint32_t)(victim - 1), d->task, phase);
+        else
+            t->phase = phase; /* what it frees there is of no use to anyone */
+    }
+}
+
+/* Nobody else in this turn, or before it, made others stop: none counts on what they free. */
+static bool first_winner(const struct judge *j)
+{
+    for (size_t i = 0; i < j->i; i++) {
+        if (j->d->items[i].kind == SCHED_EVICT &&
+            j->d->items[i].on_behalf_of != now_at(j)->workload)
+            return false;
+    }
+    return j->quiet;
+}
+
+/* No victim that is not needed: asked for single tasks, where the answer is simple. */
+static bool victims_needed(const struct judge *j)
+{
+    const struct sched_decision *d = now_at(j);
+    struct prop_workload *p = subject(j, d->workload);
+    if (p->decl.task_count != 1 || !first_winner(j))
+        return true;
+    bool needed = true;
+    prop_task_move(j->w, (uint32_t)(d->workload - 1), 0, PROP_PENDING);
+    for (size_t i = 0; i < j->i && needed; i++) {
+        const struct sched_decision *e = &j->d->items[i];
+        if (e->kind != SCHED_EVICT || e->on_behalf_of != d->workload)
+            continue;
+        victim_put(j, e->workload, d->workload, PROP_RUNNING);
+        needed = !starts_without(j, p);
+        victim_put(j, e->workload, d->workload, PROP_LEAVING);
+    }
+    prop_task_move(j->w, (uint32_t)(d->workload - 1), 0, PROP_HELD);
+    return needed || bad(j, "one of its victims was not needed");
+}
+
 static bool decide(struct judge *j)
 {
     const struct sched_decision *d = now_at(j);
@@ -326,7 +397,7 @@ static bool decide(struct judge *j)
     case SCHED_START:
         return start(j) && winner_within(j);
     case SCHED_HOLD:
-        return hold(j) && winner_within(j);
+        return hold(j) && winner_within(j) && victims_needed(j);
     case SCHED_UNHOLD:
         return unhold(j);
     case SCHED_EVICT:
@@ -389,6 +460,8 @@ static bool rebuilt_alike(struct prop_world *w, const struct sched_decisions *d)
     if (w->s[1] == NULL)
         return true;
     const struct sched_decisions *other = sched_turn(w->s[1], w->now_ms);
+    for (size_t i = 0; i < other->count && other->count != d->count; i++)
+        trace_decision(w, &other->items[i]);
     if (other->count != d->count)
         return prop_fail(w, "the rebuilt scheduler makes %zu decisions, the other %zu",
                          other->count, d->count);
@@ -416,7 +489,11 @@ static bool verified(struct prop_world *w)
 
 static bool turn(struct prop_world *w, size_t *ret_count)
 {
-    struct judge j = {.w = w, .shares = naive_shares(w)};
+    struct judge j = {.w = w, .shares = naive_shares(w), .quiet = true};
+    for (size_t i = 0; i < w->workloads.len; i++)
+        j.quiet &= prop_count(w->workloads.items[i], PROP_LEAVING) +
+                       prop_count(w->workloads.items[i], PROP_ENDING) ==
+                   0;
     j.d = sched_turn(w->s[0], w->now_ms);
     *ret_count = j.d->count;
     if (!rebuilt_alike(w, j.d))
