@@ -30,7 +30,7 @@ static const char *why_pending(struct check *c, uint32_t workload, char *text, s
 {
     struct sched_explanation x;
     text[0] = '\0';
-    if (c->w->workloads[workload].life == SIM_LIFE_KNOWN &&
+    if (sim_world_state(c->w, workload) == SIM_STATE_PENDING &&
         sched_explain(c->w->sched, (uint64_t)workload + 1, SIM_EPOCH_MS + c->w->now_ms, &x) == 0)
         snprintf(text, size, " (%s)", sched_reason_name(x.reason));
     return text;

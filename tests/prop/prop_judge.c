@@ -174,7 +174,6 @@ static struct naive_amounts gives(const struct judge *j, const struct prop_workl
 static bool reclaim_victim_may(const struct judge *j, const struct prop_workload *victim,
                                const struct prop_workload *winner)
 {
-    const struct sched_decision *d = now_at(j);
     uint32_t v, r;
     if (!naive_parting(j->w, (uint32_t)(victim->decl.team - 1), (uint32_t)(winner->decl.team - 1),
                        &v, &r))
