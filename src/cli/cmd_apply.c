@@ -221,6 +221,7 @@ static const struct cli_option options[] = {
              "repeated",
      .complete = CLI_COMPLETE_FILE},
     {.name = "dry-run", .help = "check everything and say what would be done"},
+    {0},
 };
 
 const struct cli_command cli_apply = {
@@ -241,6 +242,5 @@ const struct cli_command cli_apply = {
                 "# what the cluster has today\n"
                 "kubectl get resourcequota -A -o json | jq '.items[]' | allot apply -f -",
     .options = options,
-    .option_count = ARRAY_LEN(options),
     .run = run,
 };

@@ -17,8 +17,7 @@ static const struct {
     enum cli_complete kind;
     const char *path, *list, *field, *also;
 } sources[] = {
-    {CLI_COMPLETE_WORKLOAD, "/v1/workloads?state=pending,running,stopping&limit=200", "workloads",
-     "name", "id"},
+    {CLI_COMPLETE_WORKLOAD, "/v1/workloads?state=live&limit=200", "workloads", "name", "id"},
     {CLI_COMPLETE_TEAM, "/v1/teams", "teams", "name", NULL},
     {CLI_COMPLETE_NODE, "/v1/nodes", "nodes", "name", NULL},
     {CLI_COMPLETE_USER, "/v1/users", "users", "name", NULL},
@@ -77,6 +76,7 @@ static const struct cli_option options[] = {
      .help = "print what the server knows of a kind",
      .complete = CLI_COMPLETE_WORDS,
      .words = "workload team node user"},
+    {0},
 };
 
 const struct cli_command cli_completion = {
@@ -88,7 +88,6 @@ const struct cli_command cli_completion = {
                    "one of the lines below into your shell's start file.",
     .examples = "source <(allot completion bash)\nsource <(allot completion zsh)",
     .options = options,
-    .option_count = ARRAY_LEN(options),
     .max_operands = 1,
     .operand = CLI_COMPLETE_WORDS,
     .operand_words = "bash zsh",

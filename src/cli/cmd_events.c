@@ -11,7 +11,6 @@
 #include <time.h>
 
 #include "base/cleanup.h"
-#include "base/qty.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
@@ -21,19 +20,17 @@
 #include "cli/session.h"
 #include "cli/sse.h"
 
-#define LAST_DEFAULT 50
+#define LAST_DEFAULT "50"
+#define PAGE_MAX "1000"
 #define RETRY_MS 500
 
-/* Reasons to end the stream from inside. */
-enum { STREAM_END = 1, STREAM_INTERRUPTED };
+/* Ends the stream from inside. */
+#define STREAM_INTERRUPTED 1
 
 struct watch {
     struct cli *cli;
     struct cli_sse sse;
-    bool follow;
-    const char *team;  /* only of this one, or NULL */
-    uint64_t workload; /* likewise, or 0 */
-    int64_t last;      /* without follow: the last event to show */
+    const char *filter; /* "&team=nlp&workload=81", or "" */
 };
 
 static const char *clock_text(struct cli *cli, struct json_object *e)
@@ -86,13 +83,17 @@ static void print_event(struct cli *cli, struct json_object *e)
             cli_safe(cli, message));
 }
 
-static bool wanted(const struct watch *w, struct json_object *e)
+static void take_event(struct cli *cli, struct json_object *e)
 {
-    const char *team = cli_json_text(e, "team");
+    struct arena kept = cli_scratch_begin(cli);
 
-    if (w->workload && (uint64_t)cli_json_int(e, "workload", 0) != w->workload)
-        return false;
-    return w->team == NULL || (team && strcmp(team, w->team) == 0);
+    if (cli->json)
+        fprintf(cli->out, "%s\n",
+                json_object_to_json_string_ext(e, JSON_C_TO_STRING_PLAIN |
+                                                      JSON_C_TO_STRING_NOSLASHESCAPE));
+    else
+        print_event(cli, e);
+    cli_scratch_end(cli, &kept);
 }
 
 static int on_event(void *user, const char *data)
@@ -100,20 +101,9 @@ static int on_event(void *user, const char *data)
     struct watch *w = user;
     _cleanup_json_ struct json_object *e = cli_json_parse(data, strlen(data));
 
-    if (e == NULL)
-        return 0;
-    if (wanted(w, e)) {
-        struct arena kept = cli_scratch_begin(w->cli);
-
-        if (w->cli->json)
-            fprintf(w->cli->out, "%s\n",
-                    json_object_to_json_string_ext(e, JSON_C_TO_STRING_PLAIN |
-                                                          JSON_C_TO_STRING_NOSLASHESCAPE));
-        else
-            print_event(w->cli, e);
-        cli_scratch_end(w->cli, &kept);
-    }
-    return !w->follow && cli_json_int(e, "seq", 0) >= w->last ? STREAM_END : 0;
+    if (e)
+        take_event(w->cli, e);
+    return 0;
 }
 
 static int on_bytes(void *user, const char *data, size_t len)
@@ -125,85 +115,94 @@ static int on_bytes(void *user, const char *data, size_t len)
     if (len > 0)
         return cli_sse_feed(&w->sse, data, len);
     fflush(w->cli->out);
-    /* all there is: nothing more came in a quarter of a second */
-    return w->follow ? 0 : STREAM_END;
+    return 0;
 }
 
-/* One connection. 0 or STREAM_* when done, else why it ended. */
+/* One connection. Why it ended. */
 static int stream_once(struct watch *w, struct err *err)
 {
     _cleanup_(http_reply_done) struct http_reply reply = HTTP_REPLY_INIT;
     struct http_client *c;
+    const char *path = "/v1/events";
     int r = cli_client(w->cli, &c, err);
 
     if (r < 0)
         return r;
+    if (*w->filter)
+        path = arena_printf(&w->cli->arena, "%s?%s", path, w->filter + 1);
     cli_sse_reset(&w->sse);
-    r = http_client_stream(c, "/v1/events", w->sse.id[0] ? w->sse.id : NULL, on_bytes, w, &reply,
-                           err);
+    r = http_client_stream(c, path, w->sse.id, on_bytes, w, &reply, err);
     if (r == 0 && reply.status != 200)
         return cli_problem(&reply, err);
     return r;
 }
 
-static int watch_events(struct watch *w, struct err *err)
+/* Until a signal. A server that is away is waited for. */
+static int follow(struct watch *w, struct err *err)
 {
     bool told = false;
-    int r;
 
-    for (;;) {
+    while (!cli_interrupt_pending()) {
         struct timespec pause = {.tv_nsec = RETRY_MS * 1000000L};
+        int r = stream_once(w, err);
 
-        r = stream_once(w, err);
-        if (!w->follow || r == STREAM_INTERRUPTED || (r < 0 && !cli_is_unreachable(r)))
+        if (r == STREAM_INTERRUPTED)
             break;
-        if (!told && r < 0)
+        if (r < 0 && !cli_is_unreachable(r))
+            return r;
+        if (r < 0 && !told)
             fprintf(w->cli->err, "allot: lost the server; waiting for it to come back\n");
         told = r < 0;
         nanosleep(&pause, NULL);
-        if (cli_interrupt_pending()) {
-            r = STREAM_INTERRUPTED;
-            break;
-        }
     }
-    return r < 0 ? r : 0;
+    return 0;
 }
 
-/* Where to begin: --after, or the last N before now. */
-static int start_at(struct watch *w, const struct cli_args *args, struct err *err)
+/* One page: after --after, or the last N. The number to go on from is kept for the stream. */
+static int print_page(struct watch *w, const struct cli_args *args, struct err *err)
 {
     const char *after = cli_option_value(args, "after"), *last = cli_option_value(args, "last");
-    _cleanup_json_ struct json_object *status = NULL;
-    int64_t n = LAST_DEFAULT, from;
-    int r = last ? qty_parse_int(last, &n, err) : 0;
+    _cleanup_json_ struct json_object *page = NULL;
+    const char *path;
+    int r;
 
-    if (r == 0)
-        r = cli_get(w->cli, "/v1/status", &status, err);
+    if (last == NULL)
+        last = after ? PAGE_MAX : LAST_DEFAULT;
+    path =
+        arena_printf(&w->cli->arena, "/v1/events?limit=%s%s%s%s", cli_path(w->cli, "%s", last),
+                     after ? "&after=" : "", after ? cli_path(w->cli, "%s", after) : "", w->filter);
+    r = cli_get(w->cli, path, &page, err);
     if (r < 0)
         return r;
-    w->last = cli_json_int(status, "last_event", 0);
-    from = w->last > n ? w->last - n : 0;
-    if (after)
-        r = qty_parse_int(after, &from, err);
-    snprintf(w->sse.id, sizeof(w->sse.id), "%lld", (long long)from);
-    return r;
+    if (w->cli->json && !cli_option_given(args, "follow")) {
+        cli_print_json(w->cli, page);
+        return 0;
+    }
+    for (size_t i = 0; i < cli_json_len(page, "events"); i++)
+        take_event(w->cli, cli_json_at(page, "events", i));
+    fflush(w->cli->out);
+    snprintf(w->sse.id, sizeof(w->sse.id), "%lld", (long long)cli_json_int(page, "next", 0));
+    return 0;
 }
 
 static int run(struct cli *cli, const struct cli_args *args)
 {
-    struct watch w = {.cli = cli,
-                      .follow = cli_option_given(args, "follow"),
-                      .team = cli_option_value(args, "team")};
+    const char *team = cli_option_value(args, "team");
+    struct watch w = {.cli = cli, .filter = ""};
     struct err err = ERR_INIT;
-    int r = start_at(&w, args, &err);
+    int r;
 
     w.sse.event = on_event;
     w.sse.user = &w;
-    if (r == 0 && args->operands.len > 0)
-        r = cli_find_workload(cli, args->operands.items[0], &w.workload, &err);
+    if (team)
+        w.filter = cli_path(cli, "&team=%s", team);
+    if (args->operands.len > 0)
+        w.filter = arena_printf(&cli->arena, "%s%s", w.filter,
+                                cli_path(cli, "&workload=%s", args->operands.items[0]));
     cli_interrupt_begin();
-    if (r == 0)
-        r = watch_events(&w, &err);
+    r = print_page(&w, args, &err);
+    if (r == 0 && cli_option_given(args, "follow"))
+        r = follow(&w, &err);
     cli_interrupt_end();
     cli_sse_done(&w.sse);
     return r < 0 ? cli_fail(cli, &err) : 0;
@@ -211,13 +210,17 @@ static int run(struct cli *cli, const struct cli_args *args)
 
 static const struct cli_option options[] = {
     {.name = "follow", .letter = 'f', .help = "go on as they happen"},
-    {.name = "last", .letter = 'n', .arg = "N", .help = "begin N events ago (default 50)"},
+    {.name = "last",
+     .letter = 'n',
+     .arg = "N",
+     .help = "N events at most (default 50; 1000 with --after)"},
     {.name = "after", .arg = "SEQ", .help = "begin after the event of this number"},
     {.name = "team",
      .letter = 't',
      .arg = "TEAM",
      .help = "only of this team",
      .complete = CLI_COMPLETE_TEAM},
+    {0},
 };
 
 const struct cli_command cli_events = {
@@ -227,11 +230,10 @@ const struct cli_command cli_events = {
     .usage = "[OPTIONS] [ID]",
     .description = "Prints the record of what happened and why, oldest first; with ID of one "
                    "workload alone. With --follow it goes on, and resumes where it was after the "
-                   "server was away. With -o json, one document a line.",
+                   "server was away. With -o json and --follow, one document a line.",
     .examples = "allot events -f\nallot events --last 500 --team research\nallot events 81\n"
                 "allot events -f -o json | jq 'select(.type == \"workload.evicted\")'",
     .options = options,
-    .option_count = ARRAY_LEN(options),
     .max_operands = 1,
     .operand = CLI_COMPLETE_WORKLOAD,
     .run = run,

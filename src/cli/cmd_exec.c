@@ -268,6 +268,7 @@ static int run(struct cli *cli, const struct cli_args *args)
 static const struct cli_option options[] = {
     {.name = "task", .arg = "N", .help = "in the sandbox of this task (default 0)"},
     {.name = "no-tty", .letter = 'T', .help = "no terminal, even where there is one"},
+    {0},
 };
 
 const struct cli_command cli_exec = {
@@ -283,7 +284,6 @@ const struct cli_command cli_exec = {
                   "125 allot itself failed: no such task, no connection\n"
                   "2 the command line is wrong",
     .options = options,
-    .option_count = ARRAY_LEN(options),
     .min_operands = 1,
     .max_operands = 1,
     .command_at = 2,

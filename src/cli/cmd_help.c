@@ -55,6 +55,7 @@ static const struct cli_option options[] = {
      .arg = "FOLDER",
      .help = "write all manual pages below FOLDER",
      .complete = CLI_COMPLETE_FILE},
+    {0},
 };
 
 const struct cli_command cli_help = {
@@ -64,7 +65,6 @@ const struct cli_command cli_help = {
     .usage = "[OPTIONS] [COMMAND]",
     .examples = "allot help run\nallot help team set\nallot help --man run | man -l -",
     .options = options,
-    .option_count = ARRAY_LEN(options),
     .max_operands = 2,
     .operand = CLI_COMPLETE_COMMAND,
     .run = run,

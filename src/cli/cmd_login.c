@@ -74,6 +74,7 @@ static const struct cli_option options[] = {
      .arg = "TEAM",
      .help = "default team of new workloads",
      .complete = CLI_COMPLETE_TEAM},
+    {0},
 };
 
 const struct cli_command cli_login = {
@@ -87,7 +88,6 @@ const struct cli_command cli_login = {
     .examples = "allot login http://gpu-server:8080\n"
                 "allot login --team research < token-file",
     .options = options,
-    .option_count = ARRAY_LEN(options),
     .max_operands = 1,
     .run = run,
 };

@@ -133,6 +133,7 @@ static const struct cli_option options[] = {
     {.name = "tail", .letter = 'n', .arg = "LINES", .help = "begin with the last so many lines"},
     {.name = "attempt", .arg = "N", .help = "of an earlier attempt (default: the newest)"},
     {.name = "offset", .arg = "BYTES", .help = "begin at this byte"},
+    {0},
 };
 
 const struct cli_command cli_logs = {
@@ -147,7 +148,6 @@ const struct cli_command cli_logs = {
     .examples = "allot logs 81\nallot logs -f digits\nallot logs -f --all digits\n"
                 "allot logs --task 3 --tail 100 81",
     .options = options,
-    .option_count = ARRAY_LEN(options),
     .min_operands = 1,
     .max_operands = 1,
     .operand = CLI_COMPLETE_WORKLOAD,

@@ -13,7 +13,7 @@
 #include "cli/table.h"
 
 #define LIST_LIMIT "200"
-#define ALIVE "pending,running,stopping"
+#define ALIVE "live"
 
 static const char *list_path(struct cli *cli, const struct cli_args *args)
 {
@@ -137,6 +137,7 @@ static const struct cli_option options[] = {
      .arg = "N",
      .help = "at most so many (default " LIST_LIMIT ")"},
     {.name = "wide", .letter = 'w', .help = "also owner, kind and class"},
+    {0},
 };
 
 const struct cli_command cli_ps = {
@@ -153,6 +154,5 @@ const struct cli_command cli_ps = {
                 "# the ids of everything that runs\n"
                 "allot ps --state running -o json | jq '.workloads[].id'",
     .options = options,
-    .option_count = ARRAY_LEN(options),
     .run = run,
 };

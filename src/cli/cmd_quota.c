@@ -184,6 +184,7 @@ static int run(struct cli *cli, const struct cli_args *args)
 
 static const struct cli_option options[] = {
     {.name = "all", .letter = 'a', .help = "also cpu and memory, not only GPUs"},
+    {0},
 };
 
 const struct cli_command cli_quota = {
@@ -198,7 +199,6 @@ const struct cli_command cli_quota = {
         "things are now, DEMAND what runs and waits together.",
     .examples = "allot quota\nallot quota research --all",
     .options = options,
-    .option_count = ARRAY_LEN(options),
     .max_operands = 2,
     .operand = CLI_COMPLETE_TEAM,
     .run = run,

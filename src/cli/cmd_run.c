@@ -408,7 +408,7 @@ static int run(struct cli *cli, const struct cli_args *args)
 
 static const struct cli_option options[] = {
     {.name = "detach", .letter = 'd', .help = "print the id and return, as 'allot submit' does"},
-    CLI_WORKLOAD_OPTIONS,
+    {0},
 };
 
 const struct cli_command cli_run_command = {
@@ -435,7 +435,7 @@ const struct cli_command cli_run_command = {
                   "130 stopped before it ran, or left with ^C\n"
                   "2 the command line is wrong",
     .options = options,
-    .option_count = ARRAY_LEN(options),
+    .shared_options = cli_workload_options,
     .command_at = 1,
     .run = run,
 };

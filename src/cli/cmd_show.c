@@ -175,6 +175,7 @@ static int run(struct cli *cli, const struct cli_args *args)
 
 static const struct cli_option options[] = {
     {.name = "all", .letter = 'a', .help = "all tasks, not only the first 20"},
+    {0},
 };
 
 const struct cli_command cli_show = {
@@ -187,7 +188,6 @@ const struct cli_command cli_show = {
                    "ended.",
     .examples = "allot show 81\nallot show digits\nallot show 81 -o json | jq .exit_code",
     .options = options,
-    .option_count = ARRAY_LEN(options),
     .min_operands = 1,
     .max_operands = 1,
     .operand = CLI_COMPLETE_WORKLOAD,

@@ -63,6 +63,7 @@ static const struct cli_option options[] = {
      .arg = "TIME",
      .help = "time between SIGTERM and SIGKILL (default: the workload's own)"},
     {.name = "now", .help = "no grace: SIGKILL at once"},
+    {0},
 };
 
 const struct cli_command cli_stop = {
@@ -78,7 +79,6 @@ const struct cli_command cli_stop = {
                 "allot ps --owner \"$USER\" --state pending -o json |\n"
                 "  jq -r '.workloads[].id' | xargs allot stop",
     .options = options,
-    .option_count = ARRAY_LEN(options),
     .min_operands = 1,
     .max_operands = CLI_MANY,
     .operand = CLI_COMPLETE_WORKLOAD,

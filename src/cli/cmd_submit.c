@@ -105,7 +105,7 @@ static const struct cli_option options[] = {
      .arg = "FILE",
      .help = "workloads as YAML or JSON, one or many documents; - reads standard input",
      .complete = CLI_COMPLETE_FILE},
-    CLI_WORKLOAD_OPTIONS,
+    {0},
 };
 
 const struct cli_command cli_submit = {
@@ -122,7 +122,7 @@ const struct cli_command cli_submit = {
                 "# wait for it\n"
                 "id=$(allot submit --gpus 2 -- ./job.sh) && allot logs -f \"$id\"",
     .options = options,
-    .option_count = ARRAY_LEN(options),
+    .shared_options = cli_workload_options,
     .command_at = 1,
     .run = run,
 };

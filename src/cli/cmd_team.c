@@ -245,6 +245,7 @@ static const struct cli_option set_options[] = {
      .arg = "N",
      .help = "among siblings; higher gets surplus first (default "
              "100)"},
+    {0},
 };
 
 static const struct cli_command list = {
@@ -266,7 +267,6 @@ static const struct cli_command set = {
     .summary = "create a team, or change what is named",
     .usage = "[OPTIONS] NAME",
     .options = set_options,
-    .option_count = ARRAY_LEN(set_options),
     .min_operands = 1,
     .max_operands = 1,
     .operand = CLI_COMPLETE_TEAM,

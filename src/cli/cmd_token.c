@@ -101,6 +101,7 @@ static int run_revoke(struct cli *cli, const struct cli_args *args)
 static const struct cli_option create_options[] = {
     {.name = "label", .letter = 'l', .arg = "TEXT", .help = "what it is for"},
     {.name = "expires", .arg = "TIME", .help = "valid so long: 90d (default: the server's)"},
+    {0},
 };
 
 static const struct cli_command list = {
@@ -113,7 +114,6 @@ static const struct cli_command create = {
     .summary = "create a token and print it, once",
     .usage = "[OPTIONS] [USER]",
     .options = create_options,
-    .option_count = ARRAY_LEN(create_options),
     .max_operands = 1,
     .operand = CLI_COMPLETE_USER,
     .run = run_create,

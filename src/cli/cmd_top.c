@@ -51,8 +51,7 @@ static int take_picture(struct cli *cli, struct picture *p, struct err *err)
     if (r == 0)
         r = cli_get(cli, "/v1/teams", &p->teams, err);
     if (r == 0)
-        r = cli_get(cli, "/v1/workloads?state=running,stopping,pending&limit=" WORKLOADS_SHOWN,
-                    &p->workloads, err);
+        r = cli_get(cli, "/v1/workloads?state=live&limit=" WORKLOADS_SHOWN, &p->workloads, err);
     return r;
 }
 
@@ -236,6 +235,7 @@ static int run(struct cli *cli, const struct cli_args *args)
 static const struct cli_option options[] = {
     {.name = "interval", .letter = 'i', .arg = "TIME", .help = "between two pictures (default 2s)"},
     {.name = "once", .letter = '1', .help = "one picture, then return"},
+    {0},
 };
 
 const struct cli_command cli_top = {
@@ -247,6 +247,5 @@ const struct cli_command cli_top = {
                    "newest workloads. q or ^C ends it. In a pipe, one picture is printed.",
     .examples = "allot top\nallot top --interval 10s\nallot top --once",
     .options = options,
-    .option_count = ARRAY_LEN(options),
     .run = run,
 };

@@ -141,6 +141,7 @@ static const struct cli_option options[] = {
      .arg = "TEAM",
      .help = "only this team and those below it",
      .complete = CLI_COMPLETE_TEAM},
+    {0},
 };
 
 const struct cli_command cli_usage = {
@@ -155,6 +156,5 @@ const struct cli_command cli_usage = {
     .examples = "allot usage\nallot usage --since 30m\n"
                 "allot usage --from 2026-11-01 --to 2026-12-01 -o json",
     .options = options,
-    .option_count = ARRAY_LEN(options),
     .run = run,
 };

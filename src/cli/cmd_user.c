@@ -118,6 +118,7 @@ static const struct cli_option set_options[] = {
      .arg = "TEAM",
      .help = "works in this team and those below it; may be repeated",
      .complete = CLI_COMPLETE_TEAM},
+    {0},
 };
 
 static const struct cli_command list = {
@@ -130,7 +131,6 @@ static const struct cli_command set = {
     .summary = "create a user, or change what is named",
     .usage = "[OPTIONS] NAME",
     .options = set_options,
-    .option_count = ARRAY_LEN(set_options),
     .min_operands = 1,
     .max_operands = 1,
     .operand = CLI_COMPLETE_USER,

@@ -42,6 +42,7 @@ static int run(struct cli *cli, const struct cli_args *args)
 
 static const struct cli_option options[] = {
     {.name = "client", .help = "only of this program; asks no server"},
+    {0},
 };
 
 const struct cli_command cli_version = {
@@ -51,6 +52,5 @@ const struct cli_command cli_version = {
     .usage = "[OPTIONS]",
     .examples = "allot version\nallot version --client",
     .options = options,
-    .option_count = ARRAY_LEN(options),
     .run = run,
 };

@@ -14,10 +14,11 @@
  *     static int run(struct cli *cli, const struct cli_args *args) { ... }
  *     static const struct cli_option options[] = {
  *         {.name = "grace", .arg = "TIME", .help = "time between SIGTERM and SIGKILL"},
+ *         {0},
  *     };
  *     const struct cli_command cli_stop = {
  *         .name = "stop", .group = CLI_ACT, .summary = "stop workloads", .usage = "ID...",
- *         .options = options, .option_count = ARRAY_LEN(options),
+ *         .options = options,
  *         .min_operands = 1, .max_operands = CLI_MANY, .operand = CLI_COMPLETE_WORKLOAD,
  *         .run = run,
  *     };
@@ -55,6 +56,7 @@ enum cli_complete {
     CLI_COMPLETE_COUNT
 };
 
+/* A table of these ends with an empty entry. */
 struct cli_option {
     const char *name; /* long name without dashes; NULL = `help` is a heading */
     char letter;      /* short name, or 0 */
@@ -67,13 +69,13 @@ struct cli_option {
 struct cli_command {
     const char *name;
     enum cli_group group;
-    const char *summary;     /* one phrase, lower case, no full stop */
-    const char *usage;       /* what follows the name: "[OPTIONS] ID..." */
-    const char *description; /* paragraphs, separated by empty lines; wrapped when shown */
-    const char *examples;    /* lines; those that begin with '#' explain the next */
-    const char *exit_codes;  /* lines "CODE meaning", or NULL = 0, 1, 2 as usual */
-    const struct cli_option *options;
-    size_t option_count;
+    const char *summary;              /* one phrase, lower case, no full stop */
+    const char *usage;                /* what follows the name: "[OPTIONS] ID..." */
+    const char *description;          /* paragraphs, separated by empty lines; wrapped when shown */
+    const char *examples;             /* lines; those that begin with '#' explain the next */
+    const char *exit_codes;           /* lines "CODE meaning", or NULL = 0, 1, 2 as usual */
+    const struct cli_option *options; /* may be NULL */
+    const struct cli_option *shared_options;      /* a table that several commands use, or NULL */
     const struct cli_command *const *subcommands; /* NULL-terminated, or NULL */
     int min_operands, max_operands;               /* CLI_MANY = no upper bound */
     /* > 0: after command_at - 1 operands everything that follows is a command line for a task,

@@ -24,11 +24,12 @@ const char *cli_complete_kind(enum cli_complete complete)
 
 /* ---- bash ------------------------------------------------------------------------------- */
 
-static void bash_options(FILE *out, const struct cli_option *options, size_t count)
+static void bash_options(FILE *out, const struct cli_command *c)
 {
-    for (size_t i = 0; i < count; i++)
-        if (options[i].name)
-            fprintf(out, " --%s", options[i].name);
+    for (int set = 0; set < CLI_OPTION_SETS; set++)
+        for (const struct cli_option *o = cli_option_set(c, set); !cli_option_is_end(o); o++)
+            if (o->name)
+                fprintf(out, " --%s", o->name);
 }
 
 /* The shell command that completes one word of a kind. */
@@ -52,31 +53,26 @@ static void bash_words(struct cli *cli, FILE *out, enum cli_complete complete, c
     }
 }
 
-static void bash_option_values(struct cli *cli, FILE *out, const struct cli_option *options,
-                               size_t count)
+static void bash_option_value(struct cli *cli, FILE *out, const struct cli_option *o)
 {
-    for (size_t i = 0; i < count; i++) {
-        const struct cli_option *o = &options[i];
-
-        if (o->name == NULL || o->arg == NULL)
-            continue;
-        if (o->letter)
-            fprintf(out, "            --%s|-%c) ", o->name, o->letter);
-        else
-            fprintf(out, "            --%s) ", o->name);
-        bash_words(cli, out, o->complete, o->words);
-        fputs("; return ;;\n", out);
-    }
+    if (o->name == NULL || o->arg == NULL)
+        return;
+    if (o->letter)
+        fprintf(out, "            --%s|-%c) ", o->name, o->letter);
+    else
+        fprintf(out, "            --%s) ", o->name);
+    bash_words(cli, out, o->complete, o->words);
+    fputs("; return ;;\n", out);
 }
 
 static void bash_command(struct cli *cli, FILE *out, const struct cli_command *c)
 {
     fprintf(out, "    \"%s\")\n        case \"$prev\" in\n", c->name);
-    bash_option_values(cli, out, c->options, c->option_count);
-    bash_option_values(cli, out, cli_common_options, cli_common_option_count);
+    for (int set = 0; set < CLI_OPTION_SETS; set++)
+        for (const struct cli_option *o = cli_option_set(c, set); !cli_option_is_end(o); o++)
+            bash_option_value(cli, out, o);
     fputs("        esac\n        if [[ $cur == -* ]]; then\n            _allot_words \"", out);
-    bash_options(out, c->options, c->option_count);
-    bash_options(out, cli_common_options, cli_common_option_count);
+    bash_options(out, c);
     fputs("\"\n        else\n            ", out);
     bash_words(cli, out, c->operand, c->operand_words);
     fputs("\n        fi\n        ;;\n", out);
@@ -159,36 +155,31 @@ static void zsh_action(FILE *out, enum cli_complete complete, const char *words)
         fputs(" ", out);
 }
 
-static void zsh_options(FILE *out, const struct cli_option *options, size_t count)
+static void zsh_option(FILE *out, const struct cli_option *o)
 {
-    for (size_t i = 0; i < count; i++) {
-        const struct cli_option *o = &options[i];
-
-        if (o->name == NULL)
-            continue;
-        for (int is_short = 0; is_short <= (o->letter != 0); is_short++) {
-            if (is_short)
-                fprintf(out, " \\\n            '*-%c[", o->letter);
-            else
-                fprintf(out, " \\\n            '*--%s[", o->name);
-            zsh_text(out, o->help);
-            fputc(']', out);
-            if (o->arg) {
-                fputc(':', out);
-                zsh_text(out, o->arg);
-                fputc(':', out);
-                zsh_action(out, o->complete, o->words);
-            }
-            fputc('\'', out);
+    for (int is_short = 0; o->name && is_short <= (o->letter != 0); is_short++) {
+        if (is_short)
+            fprintf(out, " \\\n            '*-%c[", o->letter);
+        else
+            fprintf(out, " \\\n            '*--%s[", o->name);
+        zsh_text(out, o->help);
+        fputc(']', out);
+        if (o->arg) {
+            fputc(':', out);
+            zsh_text(out, o->arg);
+            fputc(':', out);
+            zsh_action(out, o->complete, o->words);
         }
+        fputc('\'', out);
     }
 }
 
 static void zsh_command(FILE *out, const struct cli_command *c)
 {
     fprintf(out, "        '%s')\n        _arguments -S", c->name);
-    zsh_options(out, c->options, c->option_count);
-    zsh_options(out, cli_common_options, cli_common_option_count);
+    for (int set = 0; set < CLI_OPTION_SETS; set++)
+        for (const struct cli_option *o = cli_option_set(c, set); !cli_option_is_end(o); o++)
+            zsh_option(out, o);
     if (c->command_at > 1) {
         fputs(" \\\n            '1:argument:", out);
         zsh_action(out, c->operand, c->operand_words);

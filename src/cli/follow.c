@@ -43,8 +43,10 @@ struct reader {
     struct http_client *client;
     uint32_t task;
     int64_t attempt, offset;
-    int64_t tail;       /* lines, for the first read only; -1 = from offset */
-    struct strbuf line; /* begun, with several tasks */
+    int64_t tail;             /* lines, for the first read only; -1 = from offset */
+    struct http_reply *reply; /* of the stream under way */
+    bool begun;               /* it has delivered bytes: offset counts them */
+    struct strbuf line;       /* begun, with several tasks */
     int pause_ms;
 };
 
@@ -104,6 +106,18 @@ static void flush_output(struct reader *t)
     pthread_mutex_unlock(&t->f->output);
 }
 
+/* The server says where the stream begins: later than asked where a tail was wanted or older parts
+ * were rotated away. From here on bytes are counted. */
+static void begin(struct reader *t)
+{
+    if (t->begun)
+        return;
+    t->begun = true;
+    t->tail = -1;
+    if (t->reply->offset > t->offset)
+        t->offset = t->reply->offset;
+}
+
 static int on_log(void *user, const char *data, size_t len)
 {
     struct reader *t = user;
@@ -112,6 +126,7 @@ static int on_log(void *user, const char *data, size_t len)
         flush_output(t);
         return atomic_load(&t->f->stopped) ? STREAM_STOPPED : 0;
     }
+    begin(t);
     t->offset += (int64_t)len;
     t->pause_ms = PAUSE_MIN_MS;
     if (t->f->prefix) {
@@ -141,7 +156,11 @@ static int read_log(struct reader *t, bool follow, struct err *err)
         strbuf_addf(&path, "&offset=%lld", (long long)t->offset);
     if (follow)
         strbuf_adds(&path, "&follow=true");
+    t->reply = &reply;
+    t->begun = false;
     r = http_client_stream(t->client, strbuf_str(&path), NULL, on_log, t, &reply, err);
+    if (reply.status == 200)
+        begin(t);
     if (r == 0 && reply.status != 200)
         return cli_problem(&reply, err);
     return r;
@@ -212,8 +231,6 @@ static int step(struct reader *t, struct err *err)
         return 1;
     if (r < 0 && r != -ENOENT && !cli_is_unreachable(r))
         return r;
-    if (r == 0 || t->offset > 0)
-        t->tail = -1;
     wake(t->f);
     r = look_at(t, &look, err);
     if (r < 0)

@@ -96,16 +96,15 @@ static void option_line(struct cli *cli, const struct cli_option *o)
     strbuf_done(&left);
 }
 
-static void options_help(struct cli *cli, const struct cli_option *options, size_t count,
-                         const char *title)
+static void options_help(struct cli *cli, const struct cli_option *options, const char *title)
 {
-    if (count > 0 && options[0].name)
+    if (title && options->name)
         heading(cli, title);
-    for (size_t i = 0; i < count; i++) {
-        if (options[i].name)
-            option_line(cli, &options[i]);
+    for (; !cli_option_is_end(options); options++) {
+        if (options->name)
+            option_line(cli, options);
         else
-            heading(cli, options[i].help);
+            heading(cli, options->help);
     }
 }
 
@@ -152,11 +151,11 @@ void cli_help_command(struct cli *cli, const struct cli_command *c)
 
         fprintf(cli->out, "\n%sallot %s%s - %s\n", cli_style_begin(&cli->style, CLI_BOLD),
                 sub->name, cli_style_end(&cli->style), sub->summary);
-        for (size_t j = 0; j < sub->option_count; j++)
-            option_line(cli, &sub->options[j]);
+        options_help(cli, cli_option_set(sub, 0), NULL);
     }
-    options_help(cli, c->options, c->option_count, "Options");
-    options_help(cli, cli_common_options, cli_common_option_count, "Common options");
+    options_help(cli, cli_option_set(c, 0), "Options");
+    options_help(cli, cli_option_set(c, 1), NULL);
+    options_help(cli, cli_common_options, "Common options");
     if (c->exit_codes) {
         heading(cli, "Exit codes");
         cli_wrap(cli->out, c->exit_codes, 2, HELP_WIDTH);

@@ -184,8 +184,7 @@ static int leading_options(int argc, const char *const *argv)
         const char *word = argv[at++];
         const char *name = word[1] == '-' ? word + 2 : word + 1;
 
-        for (size_t i = 0; i < cli_common_option_count; i++) {
-            const struct cli_option *o = &cli_common_options[i];
+        for (const struct cli_option *o = cli_common_options; !cli_option_is_end(o); o++) {
             char letter[2] = {o->letter, '\0'};
 
             if (o->arg && strcmp(name, word[1] == '-' ? o->name : letter) == 0 && at < argc)

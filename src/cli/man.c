@@ -66,11 +66,9 @@ static void put_paragraphs(FILE *out, const char *text)
         fputs(".fi\n", out);
 }
 
-static void put_options(FILE *out, const struct cli_option *options, size_t count)
+static void put_options(FILE *out, const struct cli_option *o)
 {
-    for (size_t i = 0; i < count; i++) {
-        const struct cli_option *o = &options[i];
-
+    for (; !cli_option_is_end(o); o++) {
         if (o->name == NULL) {
             fputs(".SS \"", out);
             put(out, o->help);
@@ -175,7 +173,7 @@ static void put_overview(struct cli *cli, FILE *out)
         }
     }
     fputs(".SH \"COMMON OPTIONS\"\n", out);
-    put_options(out, cli_common_options, cli_common_option_count);
+    put_options(out, cli_common_options);
 }
 
 static void put_subcommands(FILE *out, const struct cli_command *c)
@@ -193,7 +191,7 @@ static void put_subcommands(FILE *out, const struct cli_command *c)
             fputs(".PP\n", out);
             put_paragraphs(out, sub->description);
         }
-        put_options(out, sub->options, sub->option_count);
+        put_options(out, cli_option_set(sub, 0));
     }
 }
 
@@ -215,12 +213,13 @@ static void put_command(FILE *out, const struct cli_command *c)
     put_paragraphs(out, c->description ? c->description : c->summary);
     if (c->subcommands)
         put_subcommands(out, c);
-    if (c->option_count > 0) {
+    if (c->options || c->shared_options) {
         fputs(".SH OPTIONS\n", out);
-        put_options(out, c->options, c->option_count);
+        put_options(out, cli_option_set(c, 0));
+        put_options(out, cli_option_set(c, 1));
     }
     fputs(".SH \"COMMON OPTIONS\"\n", out);
-    put_options(out, cli_common_options, cli_common_option_count);
+    put_options(out, cli_common_options);
     if (c->examples)
         put_examples(out, c->examples);
 }

@@ -21,8 +21,8 @@ const struct cli_option cli_common_options[] = {
      .help = "table for people, json for programs"},
     {.name = "no-color", .help = "no colours (as with NO_COLOR set)"},
     {.name = "help", .letter = 'h', .help = "show help with examples"},
+    {0},
 };
-const size_t cli_common_option_count = ARRAY_LEN(cli_common_options);
 
 /* Where the parser stands. */
 struct parse {
@@ -34,27 +34,30 @@ struct parse {
     struct err *err;
 };
 
-static const struct cli_option *find_in(const struct cli_option *options, size_t count,
-                                        const char *name, size_t len, char letter)
+bool cli_option_is_end(const struct cli_option *o)
 {
-    for (size_t i = 0; i < count; i++) {
-        const struct cli_option *o = &options[i];
-
-        if (o->name == NULL)
-            continue;
-        if (letter ? o->letter == letter
-                   : strlen(o->name) == len && strncmp(o->name, name, len) == 0)
-            return o;
-    }
-    return NULL;
+    return o->name == NULL && o->help == NULL;
 }
 
+const struct cli_option *cli_option_set(const struct cli_command *c, int set)
+{
+    static const struct cli_option empty;
+    const struct cli_option *const sets[CLI_OPTION_SETS] = {c->options, c->shared_options,
+                                                            cli_common_options};
+
+    return sets[set] ? sets[set] : &empty;
+}
+
+/* By LETTER, or where that is 0 by the LEN bytes of NAME. */
 static const struct cli_option *find(const struct cli_command *c, const char *name, size_t len,
                                      char letter)
 {
-    const struct cli_option *o = find_in(c->options, c->option_count, name, len, letter);
-
-    return o ? o : find_in(cli_common_options, cli_common_option_count, name, len, letter);
+    for (int set = 0; set < CLI_OPTION_SETS; set++)
+        for (const struct cli_option *o = cli_option_set(c, set); !cli_option_is_end(o); o++)
+            if (o->name && (letter ? o->letter == letter
+                                   : strlen(o->name) == len && strncmp(o->name, name, len) == 0))
+                return o;
+    return NULL;
 }
 
 static int refuse_unknown(struct parse *p, const char *word, size_t len)
@@ -63,11 +66,11 @@ static int refuse_unknown(struct parse *p, const char *word, size_t len)
     struct cli_suggestion s = {.word = name};
 
     snprintf(name, sizeof(name), "%.*s", (int)len, word);
-    for (size_t i = 0; i < p->command->option_count; i++)
-        if (p->command->options[i].name)
-            cli_suggestion_offer(&s, p->command->options[i].name);
-    for (size_t i = 0; i < cli_common_option_count; i++)
-        cli_suggestion_offer(&s, cli_common_options[i].name);
+    for (int set = 0; set < CLI_OPTION_SETS; set++)
+        for (const struct cli_option *o = cli_option_set(p->command, set); !cli_option_is_end(o);
+             o++)
+            if (o->name)
+                cli_suggestion_offer(&s, o->name);
     if (s.best)
         snprintf(remedy, sizeof(remedy), "did you mean '--%s'?", s.best);
     else

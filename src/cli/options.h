@@ -36,7 +36,12 @@ struct cli_args {
 
 /* Accepted by every command: --server, --token, --output, --no-color, --help. */
 extern const struct cli_option cli_common_options[];
-extern const size_t cli_common_option_count;
+
+/* The tables of a command: its own, the shared one, the common ones; an empty table where it has
+ * none. Walk each until cli_option_is_end(). */
+#define CLI_OPTION_SETS 3
+const struct cli_option *cli_option_set(const struct cli_command *c, int set);
+bool cli_option_is_end(const struct cli_option *o);
 
 /*
  * Parses ARGV[0..ARGC), the words after the command's name, for COMMAND. 0, or -EINVAL with ERR:

@@ -13,7 +13,7 @@
 struct json_object;
 
 /* Where a workload's tasks stand in the API's answer; "tasks" is their number. */
-#define CLI_TASKS "task_list"
+#define CLI_TASKS "tasks_detail"
 
 /* Task INDEX of a workload as the API shows it, or NULL. Any thread. */
 struct json_object *cli_task_of(struct json_object *workload, int64_t index);

@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "base/cleanup.h"
+#include "base/qty.h"
 #include "net/http_client_internal.h"
 
 #define CONNECT_TIMEOUT_MS 5000L
@@ -134,25 +135,40 @@ int http_client_failed(struct http_client *c, CURL *curl, CURLcode code, struct 
                    c->shown, curl_easy_strerror(code));
 }
 
+/* The value of header LINE if it is called NAME, without blanks around; its length in RET_LEN. */
+static const char *header_value(const char *line, size_t n, const char *name, size_t *ret_len)
+{
+    size_t at = strlen(name);
+
+    if (n <= at || strncasecmp(line, name, at) != 0 || line[at] != ':')
+        return NULL;
+    at++;
+    while (at < n && (line[at] == ' ' || line[at] == '\t'))
+        at++;
+    while (n > at && (unsigned char)line[n - 1] <= ' ')
+        n--;
+    *ret_len = n - at;
+    return line + at;
+}
+
 static size_t on_header(char *data, size_t size, size_t count, void *user)
 {
     struct transfer *t = user;
     size_t n = size * count, len;
     const char *value;
+    char number[24];
 
-    if (n < 5 || strncasecmp(data, "ETag:", 5) != 0)
-        return n;
-    value = data + 5;
-    len = n - 5;
-    while (len > 0 && (*value == ' ' || *value == '\t')) {
-        value++;
-        len--;
-    }
-    while (len > 0 && (unsigned char)value[len - 1] <= ' ')
-        len--;
-    if (len < sizeof(t->reply->etag)) {
+    value = header_value(data, n, "ETag", &len);
+    if (value && len < sizeof(t->reply->etag)) {
         memcpy(t->reply->etag, value, len);
         t->reply->etag[len] = '\0';
+    }
+    value = header_value(data, n, "X-Log-Offset", &len);
+    if (value && len < sizeof(number)) {
+        memcpy(number, value, len);
+        number[len] = '\0';
+        if (qty_parse_int(number, &t->reply->offset, NULL) < 0)
+            t->reply->offset = 0;
     }
     return n;
 }
@@ -219,6 +235,7 @@ static void reply_begin(struct http_reply *reply)
 {
     reply->status = 0;
     reply->etag[0] = '\0';
+    reply->offset = 0;
     if (reply->body.data)
         strbuf_truncate(&reply->body, 0);
 }

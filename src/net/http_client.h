@@ -16,6 +16,7 @@
 #define ALLOT_NET_HTTP_CLIENT_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/err.h"
 #include "base/strbuf.h"
@@ -26,6 +27,7 @@ struct http_reply {
     int status; /* HTTP status */
     struct strbuf body;
     char etag[64];
+    int64_t offset; /* X-Log-Offset: the byte at which a log begins; known while it streams */
 };
 
 #define HTTP_REPLY_INIT \

@@ -23,25 +23,23 @@ static const struct cli_option table[] = {
      .help = "one of",
      .complete = CLI_COMPLETE_WORDS,
      .words = "job notebook"},
+    {0},
 };
 static const struct cli_command plain = {
     .name = "plain",
     .usage = "ID...",
     .options = table,
-    .option_count = ARRAY_LEN(table),
     .min_operands = 1,
     .max_operands = 2,
 };
 static const struct cli_command runner = {
     .name = "runner",
     .options = table,
-    .option_count = ARRAY_LEN(table),
     .command_at = 1,
 };
 static const struct cli_command executor = {
     .name = "executor",
     .options = table,
-    .option_count = ARRAY_LEN(table),
     .min_operands = 1,
     .max_operands = 1,
     .command_at = 2,
