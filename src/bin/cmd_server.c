@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `allot server`: the command line of server.h. */
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/qty.h"
+#include "bin/commands.h"
+#include "bin/server.h"
+#include "cli/cli.h"
+#include "cli/options.h"
+
+static const struct cli_option options[] = {
+    {.name = "listen", .arg = "ADDRESS", .help = "address and port (127.0.0.1:8080); port 0 = any free one"},
+    {.name = "data", .arg = "FOLDER", .help = "where everything is kept (/var/lib/allot)",
+     .complete = CLI_COMPLETE_FILE},
+    {.name = "simulate", .arg = "SPEC",
+     .help = "simulated devices, as 8xH100; auto:8xH100 = only when no NVIDIA driver answers"},
+    {.name = "node-name", .arg = "NAME", .help = "name of this node (the host's name)"},
+    {.name = "hold", .arg = "TIME", .help = "how long freed capacity is kept for whom it was freed (60s)"},
+    {.name = "stale-gang", .arg = "TIME", .help = "how long a gang may run below its minimum (60s)"},
+    {.name = "min-run", .arg = "TIME", .help = "protection from eviction after a start (0s)"},
+    {.name = "allow-unsandboxed", .help = "run tasks even where the machine forbids namespaces"},
+    {.name = "verbose", .letter = 'v', .help = "log more"},
+};
+
+static int time_option(const struct cli_args *args, const char *name, int64_t *ret_ms,
+                       struct err *err)
+{
+    const char *text = cli_option_value(args, name);
+
+    return text ? qty_parse_duration_ms(text, ret_ms, err) : 0;
+}
+
+static int run(struct cli *cli, const struct cli_args *args)
+{
+    const char *listen = cli_option_value(args, "listen");
+    const char *data = cli_option_value(args, "data");
+    struct server_config config = {
+        .listen = listen ? listen : "127.0.0.1:8080",
+        .data = data ? data : "/var/lib/allot",
+        .simulate = cli_option_value(args, "simulate"),
+        .node_name = cli_option_value(args, "node-name"),
+        .allow_unsandboxed = cli_option_given(args, "allow-unsandboxed"),
+    };
+    struct err err = ERR_INIT;
+    int r;
+
+    if (time_option(args, "hold", &config.hold_ms, &err) < 0 ||
+        time_option(args, "stale-gang", &config.stale_gang_ms, &err) < 0 ||
+        time_option(args, "min-run", &config.min_run_ms, &err) < 0)
+        return cli_fail_usage(cli, &err);
+    if (cli_option_given(args, "verbose"))
+        log_set_level(LOG_LEVEL_DEBUG);
+    r = server_run(&config, &err);
+    return r < 0 ? cli_fail(cli, &err) : 0;
+}
+
+const struct cli_command bin_server = {
+    .name = "server",
+    .group = CLI_SETUP,
+    .summary = "run the server",
+    .usage = "[OPTIONS]",
+    .description =
+        "Runs the control plane and the local engine in the foreground until SIGINT or SIGTERM. "
+        "Tasks are not harmed when it stops, or is killed: they run under their own supervisors "
+        "and are found again at the next start.\n\n"
+        "The first start on an empty folder makes the user 'admin', a team 'default' and an "
+        "admin token, which it prints and keeps in FOLDER/admin-token.",
+    .examples = "# eight simulated GPUs, to try it out\n"
+                "allot server --data ./data --simulate 8xH100\n"
+                "# what the NVIDIA driver finds, for the whole network\n"
+                "allot server --listen 0.0.0.0:8080\n",
+    .options = options,
+    .option_count = ARRAY_LEN(options),
+    .section = 8,
+    .run = run,
+};

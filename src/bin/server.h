@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The server: wires store, engine, core and API, runs until SIGINT or SIGTERM.
+ *
+ * Order of life: store (refuses a second server), engine (finds devices), core (loads the
+ * state), API (listens), then core's thread. Down in reverse. Tasks run on: they belong to their
+ * supervisors.
+ *
+ * The first start on an empty folder makes the user "admin", one token for it (also written to
+ * DATA/admin-token, mode 0600), and a team "default" to begin with.
+ */
+#ifndef ALLOT_BIN_SERVER_H
+#define ALLOT_BIN_SERVER_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct server_config {
+    const char *listen;    /* "127.0.0.1:8080" */
+    const char *data;      /* folder */
+    const char *simulate;  /* "8xH100", "auto:8xH100", or NULL = what the driver finds */
+    const char *node_name; /* NULL = host name */
+    int64_t hold_ms, stale_gang_ms, min_run_ms; /* 0 = default */
+    int allow_unsandboxed;
+};
+
+/* Serves until a signal asks to stop. 0, or a negative errno with ERR. */
+int server_run(const struct server_config *config, struct err *err);
+
+#endif
