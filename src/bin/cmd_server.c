@@ -9,14 +9,17 @@
 #include "cli/options.h"
 
 static const struct cli_option options[] = {
-    {.name = "listen", .arg = "ADDRESS", .help = "address and port (127.0.0.1:8080); port 0 = any free one"},
+    {.name = "listen", .arg = "ADDRESS",
+     .help = "address and port (127.0.0.1:8080); port 0 = any free one"},
     {.name = "data", .arg = "FOLDER", .help = "where everything is kept (/var/lib/allot)",
      .complete = CLI_COMPLETE_FILE},
     {.name = "simulate", .arg = "SPEC",
      .help = "simulated devices, as 8xH100; auto:8xH100 = only when no NVIDIA driver answers"},
     {.name = "node-name", .arg = "NAME", .help = "name of this node (the host's name)"},
-    {.name = "hold", .arg = "TIME", .help = "how long freed capacity is kept for whom it was freed (60s)"},
-    {.name = "stale-gang", .arg = "TIME", .help = "how long a gang may run below its minimum (60s)"},
+    {.name = "hold", .arg = "TIME",
+     .help = "how long freed capacity is kept for whom it was freed (60s)"},
+    {.name = "stale-gang", .arg = "TIME",
+     .help = "how long a gang may run below its minimum (60s)"},
     {.name = "min-run", .arg = "TIME", .help = "protection from eviction after a start (0s)"},
     {.name = "allow-unsandboxed", .help = "run tasks even where the machine forbids namespaces"},
     {.name = "verbose", .letter = 'v', .help = "log more"},

@@ -109,8 +109,11 @@ struct core_queue {
     struct core_message *first, *last;
 };
 
+/* 0 or -ENOMEM. */
 int core_queue_init(struct core_queue *q);
+/* Frees what is still queued. */
 void core_queue_done(struct core_queue *q);
+/* From any thread; takes M over. */
 void core_queue_push(struct core_queue *q, struct core_message *m);
 /* Everything queued, oldest first; waits up to TIMEOUT_MS (0 = not at all) if there is nothing. */
 struct core_message *core_queue_take(struct core_queue *q, int64_t timeout_ms);
@@ -294,6 +297,7 @@ void core_workload_review(struct core *core, struct core_workload *w);
 void core_workload_check_limits(struct core *core);
 void core_workload_arm_limit(struct core *core, struct core_workload *w);
 
+/* Follows the transition table (abort otherwise) and keeps the workload's counters. */
 void core_task_set_state(struct core *core, struct core_workload *w, int32_t index,
                     enum model_task_state state);
 /* Leaves its devices: closes the allocation at END_MS, forgets node and devices. */

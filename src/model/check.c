@@ -151,7 +151,7 @@ static int check_request(const struct model_request *q, struct err *err)
         r = check_range("gpu_memory", q->device_memory_bytes, 0, MODEL_TASK_BYTES_MAX, err);
     if (r == 0)
         r = check_range("memory", q->memory_bytes, 0, MODEL_TASK_BYTES_MAX, err);
-    if (r == 0 && (q->cpu_milli < 1 || q->cpu_milli > MODEL_CPU_MILLI_MAX))
+    if (r == 0 && (q->cpu_milli < 0 || q->cpu_milli > MODEL_CPU_MILLI_MAX))
         r = err_set(err, -ERANGE, ERR_OUT_OF_RANGE, "cpu", "use 0.001 to 1000000 cores",
                     "cpu is out of range");
     for (int32_t i = 0; i < q->mig_count && r == 0; i++) {

@@ -48,6 +48,7 @@ struct model_event {
 };
 
 /* One JSON object; fields that it is not about are left out. `data` must be valid JSON. */
+/* One JSON object. */
 void model_event_encode(const struct model_event *e, struct json_writer *w);
 
 #endif

@@ -49,8 +49,10 @@ struct model_node {
 };
 
 /* "up", "down", "unknown"; static. */
+/* Static text of a state. */
 const char *model_node_state_name(enum model_node_state v);
 /* One JSON object, devices and labels included; capacities as in model/amount.h. */
+/* One JSON object, devices included. */
 void model_node_encode(const struct model_node *n, struct json_writer *w);
 /* What encode wrote (the store may leave id and state out: N keeps what it has). Strings into
  * ARENA. -EINVAL or -ERANGE with ERR; N is then as before. */

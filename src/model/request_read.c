@@ -10,7 +10,9 @@
 #include "base/qty.h"
 #include "model/check.h"
 
-#define CPU_DEFAULT_MILLI 1000 /* beside each device, and of a task without any */
+/* Of a task without a device. Beside a device CPU is not counted unless asked for: on a GPU node
+ * it is there in plenty, and must not be what keeps the last device idle. */
+#define CPU_DEFAULT_MILLI 1000
 
 static void set_remedy(struct err *err, const char *remedy)
 {
@@ -151,11 +153,7 @@ static void set_devices(const struct model_request_draft *d, struct model_reques
 
 static int64_t default_cpu(const struct model_request *q)
 {
-    int64_t devices = q->device_count;
-
-    for (int32_t i = 0; i < q->mig_count; i++)
-        devices += q->mig[i].count;
-    return CPU_DEFAULT_MILLI * (devices > 0 ? devices : 1);
+    return q->device_count || q->mig_count ? 0 : CPU_DEFAULT_MILLI;
 }
 
 int model_request_from_draft(const struct model_request_draft *d, struct model_request *ret_request,

@@ -64,7 +64,9 @@ int model_workload_state_parse(const char *text, enum model_workload_state *ret)
 const char *model_task_state_name(enum model_task_state v);
 int model_task_state_parse(const char *text, enum model_task_state *ret);
 
+/* Can nothing follow it? */
 bool model_workload_state_is_final(enum model_workload_state v);
+/* Likewise of a task. */
 bool model_task_state_is_final(enum model_task_state v);
 /* Does the task hold devices in this state (STARTING, RUNNING, STOPPING, UNKNOWN)? */
 bool model_task_state_holds(enum model_task_state v);

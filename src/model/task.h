@@ -59,6 +59,7 @@ void model_devices_format(const uint16_t *devices, int32_t count, struct strbuf 
 int model_devices_parse(const char *text, uint16_t *devices, int32_t max);
 
 /* One JSON object; exit_code is null until the task has ended. */
+/* One JSON object. */
 void model_task_encode(const struct model_task *t, struct json_writer *w);
 
 #endif

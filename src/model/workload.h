@@ -37,8 +37,8 @@
  * Defaults: kind job; class by kind (job training, notebook development, service production);
  * tasks 1; min_tasks = tasks (rigid); preemptible by class (all but production); burst true (for
  * production false); grace 30 s; handling checkpoint for job, restart otherwise; max_retries 0.
- * cpu default 1000 milli per whole GPU or part of one, 1000 for CPU-only; memory default 0 =
- * not limited and not counted.
+ * cpu default 1 core for a CPU-only task, else 0 = not counted; memory default 0 = not limited
+ * and not counted.
  */
 #ifndef ALLOT_MODEL_WORKLOAD_H
 #define ALLOT_MODEL_WORKLOAD_H
@@ -159,8 +159,8 @@ void model_request_describe_into(const struct model_request *r, struct strbuf *o
 /*
  * Decodes what a person wrote. W is zeroed by the caller; W->team may be preset and is then the
  * default for a body that names none (without either, "team" is missing: -EINVAL). W gets name
- * (NULL when absent: core makes one), team, shape and launch, all in ARENA. Unknown fields are refused by name. -EINVAL / -ERANGE / -E2BIG with ERR,
- * err.field = path of the input.
+ * (NULL when absent: core makes one), team, shape and launch, all in ARENA. Unknown fields are
+ * refused by name. -EINVAL / -ERANGE / -E2BIG with ERR, err.field = path of the input.
  */
 int model_workload_decode(struct json_object *json, struct arena *arena,
                           struct model_workload *w, struct err *err);

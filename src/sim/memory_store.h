@@ -22,7 +22,9 @@ struct memory_store;
 
 extern const struct store_ops memory_store_ops;
 
+/* An empty store; aborts when out of memory. */
 struct memory_store *memory_store_create(void);
+/* Frees the rows too. */
 void memory_store_destroy(struct memory_store *store);
 
 /* Is a group waiting? */

@@ -124,10 +124,15 @@ static void end(struct virtual_engine *e, struct vtask *t, enum engine_event_kin
     post(e, how, t);
 }
 
+static struct vtask *find(struct virtual_engine *e, const char *intent)
+{
+    return map_get(&e->by_intent, map_hash(intent, strlen(intent)));
+}
+
 static void ve_start(void *engine, const struct engine_start *s)
 {
     struct virtual_engine *e = engine;
-    struct vtask *t = map_get(&e->by_intent, s->intent ? map_hash(s->intent, strlen(s->intent)) : 0);
+    struct vtask *t = find(e, s->intent);
 
     if (t)
         return; /* twice is once */
@@ -145,11 +150,6 @@ static void ve_start(void *engine, const struct engine_start *s)
     hold(e, t, 1);
     if (chance(e, e->faults.refuse_permille))
         end(e, t, ENGINE_REFUSED, 0);
-}
-
-static struct vtask *find(struct virtual_engine *e, const char *intent)
-{
-    return map_get(&e->by_intent, map_hash(intent, strlen(intent)));
 }
 
 static void ve_stop(void *engine, const char *intent, int64_t grace_ms)

@@ -196,7 +196,7 @@ static void test_equal_shapes_give_equal_text(void **state)
         "{'team': 'a', 'command': ['x'], 'gpu': 1, 'node_labels': {'b': '1', 'a': '2'},"
         "'max_run_time': '60m', 'topology': null}",
         "{'max_run_time': 3600, 'node_labels': {'a': '2', 'b': '1'}, 'gpus': '1', 'tasks': 1,"
-        "'cpu': '1000m', 'class': 'training', 'team': 'b', 'command': ['y'], 'memory': 0}",
+        "'class': 'training', 'team': 'b', 'command': ['y'], 'memory': 0}",
         "{'team': 'a', 'command': ['x'], 'max_run_time': '1h', 'groups': [{'name': 'main',"
         "'gpus': 1, 'node_labels': {'a': '2', 'b': '1'}}]}",
     };
@@ -319,7 +319,7 @@ static void test_numbers_of_a_row_are_bounded(void **state)
         {"\"device_milli\":500", "\"device_milli\":1001"},
         {"\"device_memory_bytes\":0", "\"device_memory_bytes\":-1"},
         {"\"device_memory_bytes\":0", "\"device_memory_bytes\":9223372036854775807"},
-        {"\"cpu_milli\":1000", "\"cpu_milli\":0"},
+        {"\"cpu_milli\":1000", "\"cpu_milli\":-1"},
         {"\"grace_ms\":30000", "\"grace_ms\":9223372036854775807"},
         {"\"min_tasks\":4", "\"min_tasks\":5"},
         {"\"1g.10gb\":2", "\"1g.10gb\":4096"},
