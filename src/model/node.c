@@ -26,9 +26,8 @@ const char *model_node_state_name(enum model_node_state v)
 
 /* ---- writing ---------------------------------------------------------------------------- */
 
-static void encode_device(const struct model_device *d, struct json_writer *w)
+void model_device_encode_fields(const struct model_device *d, struct json_writer *w)
 {
-    json_begin_object(w);
     json_key_string(w, "uuid", d->uuid);
     json_key_string(w, "type", d->type);
     model_amount_encode(w, "memory", MODEL_MEMORY_BYTES, d->memory_bytes);
@@ -39,12 +38,10 @@ static void encode_device(const struct model_device *d, struct json_writer *w)
     json_key_bool(w, "simulated", d->simulated);
     if (d->path)
         json_key_string(w, "path", d->path);
-    json_end_object(w);
 }
 
-void model_node_encode(const struct model_node *n, struct json_writer *w)
+void model_node_encode_fields(const struct model_node *n, struct json_writer *w)
 {
-    json_begin_object(w);
     json_key_i64(w, "id", (int64_t)n->id);
     json_key_string(w, "name", n->name);
     json_key_string(w, "cluster", n->cluster);
@@ -58,14 +55,23 @@ void model_node_encode(const struct model_node *n, struct json_writer *w)
     model_amount_encode(w, "memory", MODEL_MEMORY_BYTES, n->memory_bytes);
     json_key(w, "devices");
     json_begin_array(w);
-    for (int32_t i = 0; i < n->device_count; i++)
-        encode_device(&n->devices[i], w);
+    for (int32_t i = 0; i < n->device_count; i++) {
+        json_begin_object(w);
+        model_device_encode_fields(&n->devices[i], w);
+        json_end_object(w);
+    }
     json_end_array(w);
     json_key(w, "labels");
     json_begin_object(w);
     for (int32_t i = 0; i < n->label_count; i++)
         json_key_string(w, n->labels[i].key, n->labels[i].value);
     json_end_object(w);
+}
+
+void model_node_encode(const struct model_node *n, struct json_writer *w)
+{
+    json_begin_object(w);
+    model_node_encode_fields(n, w);
     json_end_object(w);
 }
 

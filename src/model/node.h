@@ -54,6 +54,10 @@ const char *model_node_state_name(enum model_node_state v);
 /* One JSON object, devices and labels included; capacities as in model/amount.h. */
 /* One JSON object, devices included. */
 void model_node_encode(const struct model_node *n, struct json_writer *w);
+/* The fields of a node or of a device inside an object that the caller began; for callers that
+ * add their own. */
+void model_node_encode_fields(const struct model_node *n, struct json_writer *w);
+void model_device_encode_fields(const struct model_device *d, struct json_writer *w);
 /* What encode wrote (the store may leave id and state out: N keeps what it has). Strings into
  * ARENA. -EINVAL or -ERANGE with ERR; N is then as before. */
 int model_node_decode(const char *text, size_t len, struct arena *arena, struct model_node *n,

@@ -177,9 +177,8 @@ int model_team_decode(struct json_object *json, struct arena *arena, struct mode
 
 /* ---- writing ---------------------------------------------------------------------------- */
 
-void model_team_encode(const struct model_team *t, struct json_writer *w)
+void model_team_encode_fields(const struct model_team *t, struct json_writer *w)
 {
-    json_begin_object(w);
     json_key_i64(w, "id", (int64_t)t->id);
     json_key_i64(w, "version", (int64_t)t->version);
     json_key_string(w, "name", t->name);
@@ -203,5 +202,11 @@ void model_team_encode(const struct model_team *t, struct json_writer *w)
     else
         json_i64(w, t->volume_limit);
     json_end_object(w);
+}
+
+void model_team_encode(const struct model_team *t, struct json_writer *w)
+{
+    json_begin_object(w);
+    model_team_encode_fields(t, w);
     json_end_object(w);
 }

@@ -54,5 +54,7 @@ int model_team_decode(struct json_object *json, struct arena *arena, struct mode
                       struct err *err);
 /* One JSON object that decodes to the same team, with id and version. */
 void model_team_encode(const struct model_team *t, struct json_writer *w);
+/* The fields of T inside an object that the caller began; for callers that add their own. */
+void model_team_encode_fields(const struct model_team *t, struct json_writer *w);
 
 #endif
