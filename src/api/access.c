@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/internal.h"
+
+#include <errno.h>
+#include <sodium.h>
+#include <string.h>
+#include <strings.h>
+
+#include "api/token.h"
+#include "base/clock.h"
+#include "base/qty.h"
+#include "base/vec.h"
+
+#define SCHEME "Bearer "
+#define GUARD_MS 5000 /* how long a revoked token may keep an open stream */
+
+static int denied(struct err *err, const char *what)
+{
+    return err_set(err, -EACCES, ERR_UNAUTHENTICATED, NULL,
+                   "send 'Authorization: Bearer TOKEN'; an administrator makes tokens", "%s", what);
+}
+
+int call_authenticate(struct api_call *call, struct err *err)
+{
+    const struct api_config *config = &call->api->config;
+    const char *header = http_request_header(call->http, "Authorization");
+    uint8_t *hash = call->token_hash;
+    struct model_token token;
+    int r;
+
+    if (header == NULL)
+        return denied(err, "no token was given");
+    if (strncasecmp(header, SCHEME, strlen(SCHEME)) != 0)
+        return denied(err, "the Authorization header is not a bearer token");
+    header += strlen(SCHEME);
+    header += strspn(header, " ");
+    api_token_hash(header, hash);
+    r = config->store->find_token(config->store_ctx, hash, core_now_ms(config->core),
+                                  call_arena(call), &token, &call->user, err);
+    if (r == -ENOENT)
+        return denied(err, "the token is unknown or has expired");
+    if (r < 0)
+        return r;
+    if (sodium_memcmp(token.hash, hash, MODEL_TOKEN_HASH_BYTES) != 0)
+        return denied(err, "the token is unknown or has expired");
+    return 0;
+}
+
+/* ---- long answers --------------------------------------------------------------------------- */
+
+static uint64_t rights_of(const struct model_user *u)
+{
+    uint64_t h = map_hash(&u->admin, sizeof(u->admin));
+
+    for (int32_t i = 0; i < u->team_count; i++)
+        h = h * 31 + map_hash(u->teams[i], strlen(u->teams[i]));
+    return h;
+}
+
+void api_guard_init(struct api_guard *g, const struct api_call *call)
+{
+    memcpy(g->hash, call->token_hash, sizeof(g->hash));
+    g->rights = rights_of(&call->user);
+    g->check_ms = clock_boot_ms() + GUARD_MS;
+}
+
+bool api_guard_check(struct api_guard *g, struct api *api)
+{
+    const struct api_config *config = &api->config;
+    struct arena arena = ARENA_INIT;
+    struct model_token token;
+    struct model_user user;
+    bool ok;
+    int r;
+
+    if (clock_boot_ms() < g->check_ms)
+        return true;
+    g->check_ms = clock_boot_ms() + GUARD_MS;
+    r = config->store->find_token(config->store_ctx, g->hash, core_now_ms(config->core), &arena,
+                                  &token, &user, NULL);
+    ok = r == 0 ? rights_of(&user) == g->rights : r != -ENOENT;
+    arena_done(&arena);
+    return ok;
+}
+
+/* ---- teams ---------------------------------------------------------------------------------- */
+
+struct team_node {
+    uint64_t id, parent_id;
+    const char *name;
+    bool visible;
+};
+
+struct team_tree {
+    struct api_call *call;
+    VEC(struct team_node) nodes;
+    struct map by_id; /* id -> index + 1 */
+};
+
+static bool is_own(const struct model_user *user, const char *name)
+{
+    for (int32_t i = 0; i < user->team_count; i++)
+        if (strcmp(user->teams[i], name) == 0)
+            return true;
+    return false;
+}
+
+static int take_team(void *arg, const struct model_team *team)
+{
+    struct team_tree *t = arg;
+    struct team_node node = {team->id, team->parent_id,
+                             arena_strdup(call_arena(t->call), team->name),
+                             is_own(&t->call->user, team->name)};
+
+    vec_push(&t->nodes, node);
+    map_put(&t->by_id, node.id, (void *)(uintptr_t)t->nodes.len);
+    return 0;
+}
+
+/* A team is seen if it or one above it is the caller's. */
+static bool seen_from(const struct team_tree *t, const struct team_node *n)
+{
+    for (int depth = 0; n && depth <= MODEL_TEAM_DEPTH_MAX; depth++) {
+        uintptr_t index = (uintptr_t)map_get(&t->by_id, n->parent_id);
+
+        if (n->visible)
+            return true;
+        n = n->parent_id && index ? &t->nodes.items[index - 1] : NULL;
+    }
+    return false;
+}
+
+int call_visible_teams(struct api_call *call, const char *const **ret_teams, int32_t *ret_count,
+                       struct err *err)
+{
+    const struct api_config *config = &call->api->config;
+    struct team_tree t = {.call = call};
+    const char **names;
+    int32_t n = 0;
+    int r;
+
+    *ret_teams = NULL;
+    *ret_count = 0;
+    if (call->user.admin)
+        return 0;
+    r = config->store->each_team(config->store_ctx, take_team, &t, err);
+    names = arena_new_array(call_arena(call), const char *, t.nodes.len + 1);
+    for (size_t i = 0; i < t.nodes.len; i++)
+        if (seen_from(&t, &t.nodes.items[i]))
+            names[n++] = t.nodes.items[i].name;
+    vec_done(&t.nodes);
+    map_done(&t.by_id);
+    if (r < 0)
+        return r;
+    *ret_teams = names;
+    *ret_count = n;
+    return 0;
+}
+
+int call_sees_team(struct api_call *call, const char *name, struct err *err)
+{
+    const char *const *teams;
+    int32_t count;
+    int r;
+
+    if (call->user.admin || (name && is_own(&call->user, name)))
+        return 1;
+    r = call_visible_teams(call, &teams, &count, err);
+    for (int32_t i = 0; r == 0 && i < count; i++)
+        if (name && strcmp(teams[i], name) == 0)
+            return 1;
+    return r;
+}
+
+/* ---- workloads by id or name ---------------------------------------------------------------- */
+
+static int unknown_workload(const char *text, struct err *err)
+{
+    return err_set(err, -ENOENT, ERR_NOT_FOUND, "id", "see 'allot ps --all'",
+                   "there is no workload '%.100s'", text);
+}
+
+/* Newest first: the only live one, else the newest. */
+struct by_name {
+    uint64_t live, newest;
+    int live_count;
+};
+
+static int take_named(void *arg, const struct store_workload_row *row)
+{
+    struct by_name *b = arg;
+
+    if (b->newest == 0)
+        b->newest = row->workload->id;
+    if (model_workload_state_is_final(row->workload->state))
+        return 0;
+    b->live = row->workload->id;
+    b->live_count++;
+    return 0;
+}
+
+static int find_by_name(struct api_call *call, const char *text, uint64_t *ret_id, struct err *err)
+{
+    const struct api_config *config = &call->api->config;
+    struct store_workload_filter filter = {.name = text, .limit = API_LIST_DEFAULT};
+    const char *colon = strchr(text, ':');
+    struct by_name found = {0};
+    int r;
+
+    if (colon) {
+        filter.team = arena_strndup(call_arena(call), text, (size_t)(colon - text));
+        filter.name = colon + 1;
+    }
+    r = call_visible_teams(call, &filter.teams, &filter.team_count, err);
+    if (r == 0)
+        r = config->store->list_workloads(config->store_ctx, &filter, take_named, &found, err);
+    if (r < 0)
+        return r;
+    if (found.newest == 0)
+        return unknown_workload(text, err);
+    if (found.live_count > 1)
+        return err_set(err, -EEXIST, ERR_CONFLICT, "id", "use its number, or TEAM:NAME",
+                       "%d live workloads are called '%.100s'", found.live_count, text);
+    *ret_id = found.live_count == 1 ? found.live : found.newest;
+    return 0;
+}
+
+int call_find_workload(struct api_call *call, const char *text, struct model_workload *ret,
+                       struct err *err)
+{
+    const struct api_config *config = &call->api->config;
+    int64_t number;
+    uint64_t id = 0;
+    int r = 0;
+
+    if (qty_parse_int(text, &number, NULL) == 0)
+        id = (uint64_t)number;
+    else
+        r = find_by_name(call, text, &id, err);
+    if (r < 0)
+        return r;
+    r = config->store->get_workload(config->store_ctx, id, call_arena(call), ret, err);
+    if (r == -ENOENT)
+        return unknown_workload(text, err);
+    if (r < 0)
+        return r;
+    r = call_sees_team(call, ret->team, err);
+    if (r < 0)
+        return r;
+    return r ? 0 : unknown_workload(text, err);
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the files of the API share. Nothing outside src/api includes this.
+ *
+ * A call is one request under way: who asks, which route, the command that core works on. It
+ * lives in the request's arena. A handler answers at once with call_reply() or call_fail(), or
+ * hands call->command to core with call_submit(), naming the function that goes on when core is
+ * done; that function runs on an HTTP thread again, and only if the command succeeded.
+ */
+#ifndef ALLOT_API_INTERNAL_H
+#define ALLOT_API_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "api/api.h"
+#include "api/routes.h"
+#include "base/json_writer.h"
+#include "base/map.h"
+#include "base/strbuf.h"
+#include "net/http_server.h"
+
+struct json_object;
+struct api_stream;
+
+#define API_ARGS_MAX 2 /* {..} segments of a path */
+#define API_LIST_DEFAULT 100
+#define API_LIST_MAX 1000
+
+struct api {
+    struct api_config config;
+    struct http_server *http;
+
+    /* Idempotency keys of requests under way. */
+    pthread_mutex_t keys_lock;
+    struct map keys;
+
+    /* Streams that want to hear of new events, and the thread that tells them. */
+    pthread_mutex_t streams_lock;
+    pthread_cond_t streams_wake;
+    struct api_stream *streams;
+    size_t stream_count;
+    pthread_t notifier;
+    bool notifier_runs;
+    _Atomic uint64_t committed; /* newest event */
+
+    /* Calls that run on threads of their own. */
+    pthread_mutex_t side_lock;
+    pthread_cond_t side_idle;
+    int side_count;
+};
+
+struct api_call {
+    struct api *api;
+    struct http_request *http;
+    const struct api_route *route;
+    const char *args[API_ARGS_MAX];
+    struct model_user user;
+    uint8_t token_hash[MODEL_TOKEN_HASH_BYTES];
+    struct core_command command;
+    void (*then)(struct api_call *call);
+    void *data;                             /* the handler's */
+    void (*cleanup)(struct api_call *call); /* of data, if set; called when the call ends */
+    const char *key;                        /* Idempotency-Key held in api.keys, or NULL */
+    void (*side)(struct api_call *call);
+};
+
+/* ---- call.c: answering ---------------------------------------------------------------------- */
+
+/* Status for a negative errno and its ERR. */
+int api_status_of(int errnum, const struct err *err);
+/* Answers with a problem document. */
+void call_fail(struct api_call *call, int errnum, const struct err *err);
+/* Answers with BODY (application/json), whose memory is taken. */
+void call_reply(struct api_call *call, int status, struct strbuf *body);
+/* 204. */
+void call_reply_empty(struct api_call *call);
+
+/* Hands call->command (kind and inputs filled in) to core; THEN runs when it has succeeded. */
+void call_submit(struct api_call *call, enum core_command_kind kind,
+                 void (*then)(struct api_call *call));
+/* Runs SIDE on a thread of its own, then call->then on an HTTP thread. */
+void call_aside(struct api_call *call, void (*side)(struct api_call *call),
+                void (*then)(struct api_call *call));
+
+/* Parses the body; call_fail() and NULL when it is not JSON. "" is NULL with EMPTY_OK. */
+struct json_object *call_body(struct api_call *call, bool empty_ok);
+
+/* The arena of the request. */
+static inline struct arena *call_arena(struct api_call *call)
+{
+    return &call->http->arena;
+}
+
+/* ---- params.c ------------------------------------------------------------------------------- */
+
+/* Value of a query parameter, or NULL. */
+const char *call_param(struct api_call *call, const char *name);
+/* 0, or a negative errno with ERR naming the parameter; RET keeps its value where absent. */
+int call_param_int(struct api_call *call, const char *name, int64_t min, int64_t max,
+                   int64_t *ret_value, struct err *err);
+/* "true", "false", "1", "0", or the bare name. */
+int call_param_bool(struct api_call *call, const char *name, bool *ret_value, struct err *err);
+/* A time: 2026-11-30, 2026-11-30T21:29:59.123Z, or milliseconds since 1970. */
+int call_param_time(struct api_call *call, const char *name, int64_t *ret_ms, struct err *err);
+/* Parses such a time. 0 or -EINVAL. */
+int api_parse_time(const char *text, int64_t *ret_ms);
+
+/* ---- access.c ------------------------------------------------------------------------------- */
+
+/* Fills call->user from the Authorization header. -EACCES with ERR. */
+int call_authenticate(struct api_call *call, struct err *err);
+
+/*
+ * What a long answer keeps of its caller: it ends when the token is revoked or expires, or when
+ * the user's role or teams change (the client comes back and sees what it may see then).
+ */
+struct api_guard {
+    uint8_t hash[MODEL_TOKEN_HASH_BYTES];
+    uint64_t rights; /* of the user, as they were */
+    int64_t check_ms;
+};
+
+/* Takes what it needs of an authenticated call. */
+void api_guard_init(struct api_guard *g, const struct api_call *call);
+/* May the answer go on? Asks the store every few seconds. */
+bool api_guard_check(struct api_guard *g, struct api *api);
+
+/* The teams that the caller sees: RET_TEAMS NULL = all. In the request's arena. */
+int call_visible_teams(struct api_call *call, const char *const **ret_teams, int32_t *ret_count,
+                       struct err *err);
+/* Does the caller see team NAME? 1, 0, or a negative errno. */
+int call_sees_team(struct api_call *call, const char *name, struct err *err);
+/* Finds the workload that a path names (number, "name" or "team:name") and checks that the
+ * caller sees it. -ENOENT, -EEXIST (several of that name live). */
+int call_find_workload(struct api_call *call, const char *text, struct model_workload *ret,
+                       struct err *err);
+
+/* ---- idempotency.c -------------------------------------------------------------------------- */
+
+/*
+ * Looks at the Idempotency-Key. 0: go on (with a key, the command's reply fields are set);
+ * 1: answered with the stored reply; negative errno with ERR: refuse.
+ */
+int call_idempotency(struct api_call *call, struct err *err);
+/* Lets the key go; harmless without one. */
+void call_release_key(struct api_call *call);
+
+/* ---- stream.c ------------------------------------------------------------------------------- */
+
+/* A stream in the list of those that are woken by new events. First member of its owner. */
+struct api_stream {
+    struct api *api;
+    struct http_stream *http;
+    struct api_stream *prev, *next;
+};
+
+/* Starts the thread that wakes streams, and ends it. 0 or a negative errno. */
+int api_notifier_start(struct api *api);
+void api_notifier_stop(struct api *api);
+/* Registers S, whose http handle has just been made, and takes it out again (in free()). */
+void api_stream_add(struct api *api, struct api_stream *s, struct http_stream *http);
+void api_stream_remove(struct api_stream *s);
+
+/* ---- openapi.c, schemas.c ------------------------------------------------------------------- */
+
+/* Writes the whole document. */
+void api_openapi_write(struct json_writer *w);
+/* The schemas by name, as JSON text; RET_COUNT entries. */
+struct api_schema {
+    const char *name, *json;
+};
+const struct api_schema *api_schemas(size_t *ret_count);
+
+/* ---- dispatch.c ----------------------------------------------------------------------------- */
+
+int64_t api_on_headers(void *ctx, struct http_request *r);
+void api_on_request(void *ctx, struct http_request *r);
+
+/* ---- handlers, by file ---------------------------------------------------------------------- */
+
+/* server.c */
+void handle_healthz(struct api_call *call);
+void handle_version(struct api_call *call);
+void handle_status(struct api_call *call);
+void handle_openapi(struct api_call *call);
+/* teams.c */
+void handle_team_list(struct api_call *call);
+void handle_team_get(struct api_call *call);
+void handle_team_put(struct api_call *call);
+void handle_team_delete(struct api_call *call);
+/* users.c */
+void handle_user_list(struct api_call *call);
+void handle_user_get(struct api_call *call);
+void handle_user_put(struct api_call *call);
+void handle_user_delete(struct api_call *call);
+/* tokens.c */
+void handle_token_list(struct api_call *call);
+void handle_token_create(struct api_call *call);
+void handle_token_delete(struct api_call *call);
+/* submit.c */
+void handle_submit(struct api_call *call);
+/* workloads.c */
+void handle_workload_list(struct api_call *call);
+void handle_workload_get(struct api_call *call);
+void handle_workload_stop(struct api_call *call);
+void handle_workload_explain(struct api_call *call);
+void handle_workload_allocations(struct api_call *call);
+/* logs.c */
+void handle_workload_logs(struct api_call *call);
+/* exec.c */
+void handle_task_exec(struct api_call *call);
+/* nodes.c */
+void handle_node_list(struct api_call *call);
+void handle_node_get(struct api_call *call);
+void handle_node_drain(struct api_call *call);
+void handle_node_undrain(struct api_call *call);
+void handle_device_list(struct api_call *call);
+/* usage.c */
+void handle_usage(struct api_call *call);
+/* events.c */
+void handle_events(struct api_call *call);
+void handle_workload_events(struct api_call *call);
+
+#endif

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * JSON schemas of what goes in and out, by name, for the OpenAPI document.
+ *
+ * The macros spell out members of "properties"; a member ends with the comma that follows it, so
+ * the last one is written with the _ form.
+ */
+#include "api/internal.h"
+
+#include "base/cleanup.h"
+
+#define TYPE(name, type) "\"" name "\":{\"type\":" type "}"
+#define STR_(name) TYPE(name, "\"string\"")
+#define STR(name) STR_(name) ","
+#define OPT_(name) TYPE(name, "[\"string\",\"null\"]")
+#define OPT(name) OPT_(name) ","
+#define INT_(name) TYPE(name, "\"integer\"")
+#define INT(name) INT_(name) ","
+#define NUM_(name) TYPE(name, "[\"number\",\"string\",\"null\"]")
+#define NUM(name) NUM_(name) ","
+#define BOOL_(name) TYPE(name, "\"boolean\"")
+#define BOOL(name) BOOL_(name) ","
+#define TIME_(name) "\"" name "\":{\"type\":[\"string\",\"null\"],\"format\":\"date-time\"}"
+#define TIME(name) TIME_(name) ","
+#define REF_TO(schema) "{\"$ref\":\"#/components/schemas/" schema "\"}"
+#define REF_(name, schema) "\"" name "\":" REF_TO(schema)
+#define REF(name, schema) REF_(name, schema) ","
+#define LIST_(name, schema) "\"" name "\":{\"type\":\"array\",\"items\":" REF_TO(schema) "}"
+#define LIST(name, schema) LIST_(name, schema) ","
+#define STRINGS_(name) "\"" name "\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}}"
+#define STRINGS(name) STRINGS_(name) ","
+#define INTS_(name) "\"" name "\":{\"type\":\"array\",\"items\":{\"type\":\"integer\"}}"
+#define INTS(name) INTS_(name) ","
+#define MAP_(name) \
+    "\"" name "\":{\"type\":\"object\",\"additionalProperties\":{\"type\":\"string\"}}"
+#define MAP(name) MAP_(name) ","
+#define WORDS_(name, words) "\"" name "\":{\"type\":\"string\",\"enum\":[" words "]}"
+#define WORDS(name, words) WORDS_(name, words) ","
+#define OBJECT(properties) "{\"type\":\"object\",\"properties\":{" properties "}}"
+#define STRICT(properties) \
+    "{\"type\":\"object\",\"additionalProperties\":false,\"properties\":{" properties "}}"
+#define LIST_OF(key, schema) OBJECT(LIST_(key, schema))
+
+#define WORKLOAD_STATES \
+    "\"pending\",\"running\",\"stopping\",\"succeeded\",\"failed\",\"cancelled\""
+#define TASK_STATES                                                                         \
+    "\"pending\",\"held\",\"starting\",\"running\",\"stopping\",\"unknown\",\"succeeded\"," \
+    "\"failed\",\"cancelled\""
+#define KINDS "\"job\",\"notebook\",\"service\""
+#define CLASSES "\"production\",\"training\",\"development\",\"batch\""
+
+/* What a task asks for and runs: of the single group, or of each of several. */
+#define GROUP_MEMBERS                                                                       \
+    STR("name")                                                                             \
+    INT("tasks") INT("min_tasks") INT("gpus") NUM("gpu")                                    \
+        NUM("gpu_memory") "\"mig\":{}," INT("gpu_count") STRINGS("gpu_type") NUM("cpu")     \
+            NUM("memory")                                                                   \
+                MAP("node_labels") "\"topology\":{\"type\":\"object\"}," STRINGS("command") \
+                    MAP_("env")
+
+#define WORKLOAD_SETTINGS                                                                          \
+    STR("team")                                                                                    \
+    WORDS("kind", KINDS) WORDS("class", CLASSES) INT("priority") BOOL("preemptible") BOOL("burst") \
+        NUM("max_run_time") NUM("expected_run_time") NUM("min_run_time")                           \
+            REF("preemption", "Preemption") INT("max_retries") OPT("image") OPT("workdir")         \
+                OPT("checkpoint_dir") LIST("groups", "Group")
+
+#define WORKLOAD_RESULTS                                                                         \
+    INT("id")                                                                                    \
+    STR("owner") WORDS("state", WORKLOAD_STATES) TIME("submitted_at") TIME("started_at")         \
+        TIME("ended_at") INT("running_tasks") INT("ended_tasks") INT("restarts") INT("failures") \
+            INT("exit_code") OPT("message") STR("request") STR("reason") INT("position")         \
+                LIST("tasks_detail", "Task")
+
+#define QUOTAS                                                                                     \
+    OPT("parent") INT("weight") INT("priority") REF("guarantee", "Amounts") REF_("limit", "Amount" \
+                                                                                          "s")
+
+#define DEVICE_MEMBERS \
+    STR("uuid")        \
+    STR("type") NUM("memory") STR("mig_profile") INT("mig_milli") BOOL("simulated") STR_("path")
+
+#define NODE_MEMBERS                                                                           \
+    INT("id")                                                                                  \
+    STR("name") OPT("cluster") WORDS("state", "\"up\",\"down\",\"unknown\"") BOOL("drained")   \
+        OPT("gpu_type") OPT("sharing") OPT("limits") OPT("isolation") NUM("cpu") NUM("memory") \
+            LIST("devices", "Device") MAP("labels") NUM("gpu_used") LIST_("use", "DeviceUse")
+
+static const struct api_schema schemas[] = {
+    {"Problem", OBJECT(STR("type") STR("title") INT("status") STR("detail") STR("code") STR("field")
+                           STR_("remedy"))},
+    {"Health", OBJECT(STR_("status"))},
+    {"Version", OBJECT(STR("name") STR("version") STR_("api"))},
+    {"OpenAPI", "{\"type\":\"object\"}"},
+    {"Text", "{\"type\":\"string\"}"},
+    {"Status", OBJECT(STR("version") TIME("started_at") TIME("now") INT("pending") INT("running")
+                          INT("last_event") BOOL("reconciled") REF("store", "StoreStatus")
+                              REF_("user", "User"))},
+    {"StoreStatus", OBJECT(BOOL("ok") OPT_("message"))},
+
+    {"Amounts",
+     OBJECT(NUM("gpu") NUM("cpu") NUM("memory") TYPE("volumes", "[\"integer\",\"null\"]"))},
+    {"TeamInput", STRICT(STR("name") QUOTAS)},
+    {"Team", OBJECT(INT("id") INT("version") STR("name") REF("used", "Amounts")
+                        REF("demand", "Amounts") REF("share", "Amounts") REF("entitled", "Amounts")
+                            INT("pending") INT("running") QUOTAS)},
+    {"TeamList", LIST_OF("teams", "Team")},
+
+    {"UserInput", STRICT(STR("name") WORDS("role", "\"admin\",\"member\"") STRINGS_("teams"))},
+    {"User", OBJECT(STR("name") WORDS("role", "\"admin\",\"member\"") STRINGS_("teams"))},
+    {"UserList", LIST_OF("users", "User")},
+
+    {"TokenInput", STRICT(STR("user") STR("label") NUM_("expires_in"))},
+    {"Token", OBJECT(INT("id") STR("user") OPT("label") TIME("created_at") TIME_("expires_at"))},
+    {"NewToken", OBJECT(INT("id") STR("user") OPT("label") TIME("created_at") TIME("expires_at")
+                            STR_("token"))},
+    {"TokenList", LIST_OF("tokens", "Token")},
+
+    {"Preemption",
+     OBJECT(WORDS("handling", "\"checkpoint\",\"restart\",\"suspend\"") NUM_("grace"))},
+    {"Group", OBJECT(GROUP_MEMBERS)},
+    {"WorkloadInput", STRICT(WORKLOAD_SETTINGS GROUP_MEMBERS)},
+    {"Workload", OBJECT(WORKLOAD_RESULTS WORKLOAD_SETTINGS GROUP_MEMBERS)},
+    {"WorkloadList", OBJECT(INT("next") LIST_("workloads", "Workload"))},
+    {"WorkloadBatch", STRICT(LIST_("workloads", "WorkloadInput"))},
+    {"Submit",
+     "{\"oneOf\":[" REF_TO("WorkloadInput") "," REF_TO(
+         "WorkloadBatch") ",{\"type\":\"array\",\"items\":" REF_TO("WorkloadInput") "}]}"},
+    {"Submitted", "{\"oneOf\":[" REF_TO("Workload") "," REF_TO("WorkloadList") "]}"},
+    {"StopInput", STRICT(NUM_("grace"))},
+    {"Stopping", OBJECT(INT("id") STR_("state"))},
+    {"ExecInput", STRICT(STRINGS("command") BOOL_("tty"))},
+    {"Task", OBJECT(INT("index") INT("attempt") WORDS("state", TASK_STATES) OPT("node")
+                        INTS("devices") NUM("gpu") TIME("held_until") TIME("started_at")
+                            TIME("ended_at") TYPE("exit_code", "[\"integer\",\"null\"]") "," TYPE(
+                                "exit_signal", "[\"integer\",\"null\"]") "," OPT_("message"))},
+    {"Holder", OBJECT(INT("id") INT("workload") STR("name") STR("team") INT("task") NUM_("gpu"))},
+    {"Explanation",
+     OBJECT(INT("id") STR("name") STR("team") WORDS("state", WORKLOAD_STATES) OPT("reason")
+                STR("sentence") OPT("remedy") OPT("request") INT("tasks") TIME("at") STR("resource")
+                    NUM("asked") NUM("free") NUM("missing") "\"quota\":{\"type\":\"object\"}," INT(
+                        "position") INT("pending") TIME("start_at") INT("start_in_ms")
+                        STR("start_basis") LIST("holders", "Holder") OPT("last_eviction")
+                            TIME_("last_eviction_at"))},
+    {"Allocation", OBJECT(INT("id") INT("task") INT("attempt") INTS("devices") NUM("gpu") NUM("cpu")
+                              NUM("memory") TIME("started_at") TIME("ended_at") INT_("busy_ms"))},
+    {"AllocationList", LIST_OF("allocations", "Allocation")},
+
+    {"Device", OBJECT(DEVICE_MEMBERS)},
+    {"DeviceUse", OBJECT(INT("index") NUM("gpu_used") LIST_("holders", "Holder"))},
+    {"DeviceWithUse",
+     OBJECT(STR("node") INT("index") NUM("gpu_used") LIST("holders", "Holder") DEVICE_MEMBERS)},
+    {"DeviceList", LIST_OF("devices", "DeviceWithUse")},
+    {"Node", OBJECT(NODE_MEMBERS)},
+    {"NodeList", LIST_OF("nodes", "Node")},
+
+    {"TeamUsage", OBJECT(STR("team") INT("allocated_milli_gpu_ms") INT("allocated_gpu_ms")
+                             INT("busy_gpu_ms") INT("idle_gpu_ms") INT("allocated_gpu_seconds")
+                                 INT("busy_gpu_seconds") INT("idle_gpu_seconds") INT("held_ms")
+                                     INT("cpu_milli_ms") INT("allocations") INT_("open"))},
+    {"Usage", OBJECT(TIME("from") TIME("to") LIST_("teams", "TeamUsage"))},
+
+    {"Event",
+     OBJECT(INT("seq") TIME("time") STR("type") INT("workload") STR("name") INT("task") STR("team")
+                STR("node") OPT("actor") OPT("message") "\"data\":{\"type\":\"object\"}")},
+    {"EventList", OBJECT(INT("next") LIST_("events", "Event"))},
+};
+
+const struct api_schema *api_schemas(size_t *ret_count)
+{
+    *ret_count = ARRAY_LEN(schemas);
+    return schemas;
+}
