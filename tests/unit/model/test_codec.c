@@ -319,7 +319,7 @@ static void test_numbers_of_a_row_are_bounded(void **state)
         {"\"device_milli\":500", "\"device_milli\":1001"},
         {"\"device_memory_bytes\":0", "\"device_memory_bytes\":-1"},
         {"\"device_memory_bytes\":0", "\"device_memory_bytes\":9223372036854775807"},
-        {"\"cpu_milli\":1000", "\"cpu_milli\":-1"},
+        {"\"cpu_milli\":0", "\"cpu_milli\":-1"},
         {"\"grace_ms\":30000", "\"grace_ms\":9223372036854775807"},
         {"\"min_tasks\":4", "\"min_tasks\":5"},
         {"\"1g.10gb\":2", "\"1g.10gb\":4096"},
