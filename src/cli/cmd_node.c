@@ -85,13 +85,35 @@ static int run_list(struct cli *cli, const struct cli_args *args)
     return 0;
 }
 
+/* "digits.3 (81), nb (9)": whose tasks hold a device. What is not ours to see is counted. */
+static const char *holders_text(struct cli *cli, struct json_object *use)
+{
+    _cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
+    size_t others = 0;
+
+    for (size_t i = 0; i < cli_json_len(use, "holders"); i++) {
+        struct json_object *h = cli_json_at(use, "holders", i);
+        const char *name = cli_json_text(h, "name");
+
+        if (name == NULL) {
+            others++;
+            continue;
+        }
+        strbuf_addf(&b, "%s%s.%lld (%lld)", b.len ? ", " : "", name,
+                    (long long)cli_json_int(h, "task", 0),
+                    (long long)cli_json_int(h, "workload", 0));
+    }
+    if (others > 0)
+        strbuf_addf(&b, "%s%zu of other teams", b.len ? ", " : "", others);
+    return cli_safe(cli, strbuf_str(&b));
+}
+
 static void print_devices(struct cli *cli, struct json_object *node)
 {
     static const struct cli_column columns[] = {
-        {"GPU", CLI_COLUMN_RIGHT},
-        {"TYPE", 0},
-        {"MEMORY", CLI_COLUMN_RIGHT},
-        {"UUID", 0},
+        {"GPU", CLI_COLUMN_RIGHT},    {"TYPE", 0},
+        {"MEMORY", CLI_COLUMN_RIGHT}, {"", 0},
+        {"USED", CLI_COLUMN_RIGHT},   {"HELD BY", CLI_COLUMN_CUT},
     };
     size_t count = cli_json_len(node, "devices");
     struct cli_table *t;
@@ -101,18 +123,19 @@ static void print_devices(struct cli *cli, struct json_object *node)
     cli_heading(cli, "Devices");
     t = cli_table_new(cli, columns, ARRAY_LEN(columns));
     for (size_t i = 0; i < count; i++) {
-        struct json_object *d = cli_json_at(node, "devices", i);
-        const char *profile = cli_json_text(d, "mig_profile");
+        struct json_object *d = cli_json_at(node, "devices", i), *use = cli_json_at(node, "use", i);
+        const char *profile = cli_json_text(d, "mig_profile"), *type = cli_json_text(d, "type");
+        int64_t used = cli_json_milli(use, "gpu_used", 0);
 
         cli_table_row(t, NULL);
         cli_table_cell(t, arena_printf(&cli->arena, "%zu", i), CLI_PLAIN);
         cli_table_cell(t,
-                       profile
-                           ? arena_printf(&cli->arena, "%s %s", cli_json_text(d, "type"), profile)
-                           : cli_json_text(d, "type"),
+                       profile && type ? arena_printf(&cli->arena, "%s %s", type, profile) : type,
                        CLI_PLAIN);
         cli_table_cell(t, cli_json_text(d, "memory"), CLI_PLAIN);
-        cli_table_cell(t, cli_json_text(d, "uuid"), CLI_PLAIN);
+        cli_table_cell(t, cli_bar(&cli->style, used, 1000, 8, &cli->arena), CLI_GREEN);
+        cli_table_cell(t, cli_milli_text(cli, used), CLI_PLAIN);
+        cli_table_cell(t, holders_text(cli, use), CLI_PLAIN);
     }
     cli_table_end(t);
 }

@@ -16,6 +16,7 @@
 
 #include "base/cleanup.h"
 #include "base/qty.h"
+#include "base/strbuf.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
@@ -27,7 +28,7 @@
 
 #define INTERVAL_DEFAULT_MS 2000
 #define WORKLOADS_SHOWN "15"
-#define BAR_WIDTH 24
+#define DEVICES_SHOWN 24
 
 /* Everything that one picture needs. */
 struct picture {
@@ -77,6 +78,25 @@ static void print_header(struct cli *cli, struct json_object *status)
         fprintf(cli->out, "finding out what still runs ...\n");
 }
 
+/* One mark a device: full, partly held, free. Nodes with very many get a plain bar. */
+static const char *devices_text(struct cli *cli, struct json_object *n, int64_t used, int64_t total)
+{
+    static const char *const ascii[] = {"-", "+", "#"};
+    static const char *const unicode[] = {"\u2500", "\u2584", "\u2588"};
+    const char *const *marks = cli->style.unicode ? unicode : ascii;
+    _cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
+    size_t count = cli_json_len(n, "use");
+
+    if (count == 0 || count > DEVICES_SHOWN)
+        return cli_bar(&cli->style, used, total, DEVICES_SHOWN, &cli->arena);
+    for (size_t i = 0; i < count; i++) {
+        int64_t milli = cli_json_milli(cli_json_at(n, "use", i), "gpu_used", 0);
+
+        strbuf_adds(&b, marks[milli >= 1000 ? 2 : milli > 0]);
+    }
+    return arena_strdup(&cli->arena, strbuf_str(&b));
+}
+
 static void print_node(struct cli *cli, struct cli_table *t, struct json_object *n)
 {
     int64_t total = (int64_t)cli_json_len(n, "devices") * 1000;
@@ -88,9 +108,9 @@ static void print_node(struct cli *cli, struct cli_table *t, struct json_object 
     cli_table_row(t, NULL);
     cli_table_cell(t, cli_json_text(n, "name"), CLI_PLAIN);
     cli_table_cell(t, state, cli_state_color(state));
-    cli_table_cell(t, cli_bar(&cli->style, used, total, BAR_WIDTH, &cli->arena), CLI_GREEN);
+    cli_table_cell(t, devices_text(cli, n, used, total), CLI_GREEN);
     cli_table_cell(t,
-                   arena_printf(&cli->arena, "%s of %s", cli_milli_text(cli, used),
+                   arena_printf(&cli->arena, "%s of %s in use", cli_milli_text(cli, used),
                                 cli_milli_text(cli, total)),
                    CLI_PLAIN);
     cli_table_cell(t, cli_json_text(n, "gpu_type"), CLI_PLAIN);
@@ -99,7 +119,7 @@ static void print_node(struct cli *cli, struct cli_table *t, struct json_object 
 static void print_nodes(struct cli *cli, struct json_object *nodes)
 {
     static const struct cli_column columns[] = {
-        {"NODE", CLI_COLUMN_CUT}, {"STATE", 0}, {"GPUS IN USE", 0}, {"", 0}, {"TYPE", 0},
+        {"NODE", CLI_COLUMN_CUT}, {"STATE", 0}, {"GPUS", 0}, {"", 0}, {"TYPE", 0},
     };
     struct cli_table *t = cli_table_new(cli, columns, ARRAY_LEN(columns));
 

@@ -64,7 +64,7 @@ static void add_row(struct cli *cli, struct cli_table *t, const char *name, int6
                     int64_t busy, bool hours)
 {
     int64_t idle = allocated > busy ? allocated - busy : 0;
-    int64_t percent = allocated > 0 ? qty_mul_div(busy, 100, allocated) : 0;
+    int64_t percent = allocated > 0 ? (qty_mul_div(busy, 200, allocated) + 1) / 2 : 0;
 
     cli_table_row(t, NULL);
     cli_table_cell(t, name, CLI_PLAIN);
@@ -139,7 +139,7 @@ static const struct cli_option options[] = {
     {.name = "team",
      .letter = 't',
      .arg = "TEAM",
-     .help = "only this team and those below it",
+     .help = "only this team",
      .complete = CLI_COMPLETE_TEAM},
     {0},
 };

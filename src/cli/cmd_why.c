@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/strbuf.h"
+#include "base/text.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/json.h"
@@ -109,23 +110,30 @@ static void print_holders(struct cli *cli, struct json_object *x)
     cli_table_end(t);
 }
 
+/* "6 GPU (6 x 1 GPU)"; the second only where it says more. */
+static const char *asked_text(struct cli *cli, struct json_object *x, const char *unit)
+{
+    const char *asked =
+        arena_printf(&cli->arena, "%s%s", cli_safe(cli, cli_json_text(x, "asked")), unit);
+    const char *request = cli_safe(cli, cli_json_text(x, "request"));
+    int64_t tasks = cli_json_int(x, "tasks", 0);
+
+    if (*request == '\0' || (tasks <= 1 && text_starts_with(request, asked)))
+        return asked;
+    if (tasks > 1)
+        return arena_printf(&cli->arena, "%s (%lld x %s)", asked, (long long)tasks, request);
+    return arena_printf(&cli->arena, "%s (%s)", asked, request);
+}
+
 static void print_numbers(struct cli *cli, struct json_object *x)
 {
     const char *resource = cli_json_text(x, "resource");
     const char *unit = resource && strcmp(resource, "gpu") == 0   ? " GPU"
                        : resource && strcmp(resource, "cpu") == 0 ? " cores"
                                                                   : "";
-    const char *request = cli_safe(cli, cli_json_text(x, "request"));
 
     if (cli_json_text(x, "asked"))
-        cli_field(cli, "asks for",
-                  arena_printf(&cli->arena, "%s%s%s%s%s", cli_safe(cli, cli_json_text(x, "asked")),
-                               unit, *request ? " (" : "",
-                               cli_json_int(x, "tasks", 0) > 1
-                                   ? arena_printf(&cli->arena, "%lld x %s",
-                                                  (long long)cli_json_int(x, "tasks", 0), request)
-                                   : request,
-                               *request ? ")" : ""));
+        cli_field(cli, "asks for", asked_text(cli, x, unit));
     if (cli_json_text(x, "free"))
         cli_field(cli, "free now",
                   arena_printf(&cli->arena, "%s%s", cli_safe(cli, cli_json_text(x, "free")), unit));

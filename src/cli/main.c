@@ -63,8 +63,7 @@ static void print_error(struct cli *cli, const struct err *err)
     const char *text = cli_safe(cli, err->text);
 
     fflush(cli->out);
-    /* the field is told only where the text does not name it already */
-    if (err->field[0] && strstr(err->text, err->field) == NULL)
+    if (err->field[0])
         fprintf(cli->err, "allot: %s (%s)\n", text, cli_safe(cli, err->field));
     else
         fprintf(cli->err, "allot: %s\n", text);

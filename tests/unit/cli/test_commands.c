@@ -12,20 +12,34 @@ static void expect(const char *line, int code, const char *out)
         fail_msg("'%s' gave %d\n%s%swanted %d\n%s", line, got, fake_out, fake_err, code, out);
 }
 
-static void ps(void **state)
+static void expect_error(const char *line, int code, const char *text)
+{
+    int got = fake_run(line);
+
+    if (got != code || strcmp(fake_err, text) != 0 || fake_out[0] != '\0')
+        fail_msg("'%s' gave %d\n%s%swanted %d\n%s", line, got, fake_out, fake_err, code, text);
+}
+
+/* ---- lists -------------------------------------------------------------------------------- */
+
+#define WAITING                                                                                  \
+    "{\"id\":83,\"name\":\"serve\",\"team\":\"product\",\"owner\":\"ada\",\"kind\":\"service\"," \
+    "\"class\":\"production\",\"state\":\"pending\",\"gpus\":2,\"tasks\":1,"                     \
+    "\"submitted_at\":\"2026-11-30T11:59:50Z\",\"reason\":\"team_limit\",\"position\":1}"
+#define RUNNING                                                                                \
+    "{\"id\":81,\"name\":\"digits\",\"team\":\"research\",\"owner\":\"bo\",\"kind\":\"job\","  \
+    "\"class\":\"training\",\"state\":\"running\",\"gpus\":1,\"tasks\":6,\"running_tasks\":6," \
+    "\"restarts\":1,\"submitted_at\":\"2026-11-30T11:57:00Z\"}"
+#define SHARED                                                                            \
+    "{\"id\":9,\"name\":\"nb\",\"team\":\"research\",\"state\":\"running\",\"gpu\":0.25," \
+    "\"gpu_type\":[\"H100\"],\"tasks\":1,\"running_tasks\":1,"                            \
+    "\"submitted_at\":\"2026-11-29T12:00:00Z\"}"
+
+static void ps_lists_what_lives(void **state)
 {
     (void)state;
     fake_answer("GET /v1/workloads?state=live&limit=200", 200,
-                "{\"workloads\":["
-                "{\"id\":83,\"name\":\"serve\",\"team\":\"product\",\"state\":\"pending\","
-                "\"gpus\":2,\"tasks\":1,\"submitted_at\":\"2026-11-30T11:59:50Z\","
-                "\"reason\":\"team_limit\",\"position\":1},"
-                "{\"id\":81,\"name\":\"digits\",\"team\":\"research\",\"state\":\"running\","
-                "\"gpus\":1,\"tasks\":6,\"running_tasks\":6,\"restarts\":1,"
-                "\"submitted_at\":\"2026-11-30T11:57:00Z\"},"
-                "{\"id\":9,\"name\":\"nb\",\"team\":\"research\",\"state\":\"running\","
-                "\"gpu\":0.25,\"gpu_type\":[\"H100\"],\"tasks\":1,\"running_tasks\":1,"
-                "\"submitted_at\":\"2026-11-29T12:00:00Z\"}]}");
+                "{\"workloads\":[" WAITING "," RUNNING "," SHARED "]}");
     expect("ps", 0,
            "ID  NAME    TEAM      STATE    ASKS FOR   AGE  NOTE\n"
            "83  serve   product   pending  2 GPU      10s  #1: team at its limit\n"
@@ -33,10 +47,570 @@ static void ps(void **state)
            " 9  nb      research  running  0.25 H100   1d  -\n");
 }
 
+static void ps_wide_tells_owner_and_class(void **state)
+{
+    (void)state;
+    fake_answer("GET /v1/workloads?state=live&limit=200", 200, "{\"workloads\":[" RUNNING "]}");
+    expect("ps --wide", 0,
+           "ID  NAME    TEAM      OWNER  KIND  CLASS     STATE    ASKS FOR   AGE  NOTE\n"
+           "81  digits  research  bo     job   training  running  6 x 1 GPU   3m  6 of 6 tasks, 1 "
+           "restart\n");
+}
+
+static void ps_passes_filters_escaped(void **state)
+{
+    const char *const words[] = {"ps", "-a", "--team", "a b", "--name=x&y", "-n", "5", NULL};
+
+    (void)state;
+    fake_run_words(words);
+    assert_string_equal(fake_calls(), "GET /v1/workloads?team=a%20b&name=x%26y&limit=5\n");
+}
+
+static void ps_says_where_the_ended_are(void **state)
+{
+    (void)state;
+    fake_answer("GET /v1/workloads?state=live&limit=200", 200, "{\"workloads\":[]}");
+    expect_error("ps", 0, "nothing waits or runs ('allot ps --all' shows what has ended)\n");
+}
+
+static void json_is_passed_on(void **state)
+{
+    (void)state;
+    fake_answer("GET /v1/workloads?state=live&limit=200", 200, "{\"workloads\":[{\"id\":1}]}");
+    expect("ps -o json", 0,
+           "{\n"
+           "  \"workloads\": [\n"
+           "    {\n"
+           "      \"id\": 1\n"
+           "    }\n"
+           "  ]\n"
+           "}\n");
+    assert_int_equal(fake_run("-o json ps"), 0);
+    assert_non_null(strstr(fake_out, "\"id\": 1"));
+}
+
+static void names_cannot_steer_the_terminal(void **state)
+{
+    (void)state;
+    fake_answer("GET /v1/workloads?state=live&limit=200", 200,
+                "{\"workloads\":[{\"id\":1,\"name\":\"a\\u001b[2Jb\",\"state\":\"failed\","
+                "\"message\":\"\\u001b]0;x\\u0007\",\"submitted_at\":\"2026-11-30T12:00:00Z\"}]}");
+    assert_int_equal(fake_run("ps"), 0);
+    assert_null(strchr(fake_out, '\033'));
+    assert_null(strchr(fake_out, '\a'));
+}
+
+/* ---- one workload ------------------------------------------------------------------------- */
+
+static void show_tells_everything(void **state)
+{
+    (void)state;
+    fake_answer("GET /v1/workloads/81", 200,
+                "{\"id\":81,\"name\":\"digits\",\"team\":\"research\",\"owner\":\"bo\","
+                "\"kind\":\"job\",\"class\":\"training\",\"priority\":0,\"preemptible\":true,"
+                "\"burst\":true,\"state\":\"running\",\"tasks\":2,\"min_tasks\":2,\"gpus\":1,"
+                "\"cpu\":1,\"running_tasks\":2,\"restarts\":0,\"exit_code\":0,\"message\":null,"
+                "\"submitted_at\":\"2026-11-30T11:57:00.000Z\","
+                "\"started_at\":\"2026-11-30T11:58:00.000Z\",\"ended_at\":null,"
+                "\"preemption\":{\"handling\":\"checkpoint\",\"grace\":\"30s\"},"
+                "\"command\":[\"python3\",\"train.py\",\"it's\",\"a b\"],"
+                "\"tasks_detail\":["
+                "{\"index\":0,\"attempt\":0,\"state\":\"running\",\"node\":\"n1\",\"devices\":[0],"
+                "\"started_at\":\"2026-11-30T11:58:00Z\",\"exit_code\":null},"
+                "{\"index\":1,\"attempt\":0,\"state\":\"failed\",\"node\":\"n1\",\"devices\":[1],"
+                "\"started_at\":\"2026-11-30T11:58:00Z\",\"ended_at\":\"2026-11-30T11:59:00Z\","
+                "\"exit_code\":137,\"message\":\"out of memory\"}]}");
+    expect("show 81", 0,
+           "digits (81)  running  2 of 2 tasks\n"
+           "  team          research\n"
+           "  owner         bo\n"
+           "  kind          job\n"
+           "  class         training, preemptible\n"
+           "  asks for      2 x 1 GPU\n"
+           "  cpu           1\n"
+           "  submitted     3m ago (2026-11-30T11:57:00.000Z)\n"
+           "  started       2m ago (2026-11-30T11:58:00.000Z)\n"
+           "  when evicted  checkpoint, grace 30s\n"
+           "  command       python3 train.py 'it'\\''s' 'a b'\n"
+           "\n"
+           "Tasks\n"
+           "TASK  STATE    NODE  DEVICES  ATTEMPT  STARTED  NOTE\n"
+           "   0  running  n1    gpu 0          0  2m ago   -\n"
+           "   1  failed   n1    gpu 1          0  2m ago   exit 137: out of memory\n");
+}
+
+static void why_explains_a_wait(void **state)
+{
+    (void)state;
+    fake_answer("GET /v1/workloads/83/explain", 200,
+                "{\"id\":83,\"name\":\"serve\",\"team\":\"product\",\"state\":\"pending\","
+                "\"reason\":\"team_limit\",\"sentence\":\"team product is at its limit of 4 GPUs: "
+                "it uses 4, and this asks for 2\",\"remedy\":\"it starts when 'train' (80) ends\","
+                "\"request\":\"2 GPUs\",\"tasks\":1,\"at\":\"2026-11-30T12:00:00Z\","
+                "\"resource\":\"gpu\",\"asked\":2,\"free\":2,\"missing\":2,"
+                "\"quota\":{\"team\":\"product\",\"used\":4,\"guarantee\":4,\"limit\":4,"
+                "\"share\":4},\"position\":1,\"pending\":3,"
+                "\"start_at\":\"2026-11-30T12:10:00Z\",\"start_in_ms\":600000,"
+                "\"start_basis\":\"limits\",\"waits_for\":null,"
+                "\"holders\":[{\"id\":80,\"name\":\"train\",\"team\":\"product\",\"gpu\":4}],"
+                "\"last_eviction\":\"reclaimed: team research takes back 2 GPUs\","
+                "\"last_eviction_at\":\"2026-11-30T11:50:00Z\"}");
+    expect("why 83", 0,
+           "serve (83) of team product: pending\n"
+           "\n"
+           "  Team product is at its limit of 4 GPUs: it uses 4, and this asks for 2.\n"
+           "  It starts when 'train' (80) ends.\n"
+           "\n"
+           "  asks for      2 GPU\n"
+           "  free now      2 GPU\n"
+           "  team          product uses 4, guarantee 4, limit 4, fair share 4\n"
+           "  position      1 of 3 that wait in its team\n"
+           "  start         in about 10m, from the run-time limits of what runs\n"
+           "  last evicted  10m ago: reclaimed: team research takes back 2 GPUs\n"
+           "\n"
+           "Who holds what it needs\n"
+           "ID  NAME   TEAM     GPU\n"
+           "80  train  product    4\n");
+}
+
+static void why_tells_what_happened(void **state)
+{
+    (void)state;
+    fake_answer(
+        "GET /v1/workloads/7/explain", 200,
+        "{\"id\":7,\"name\":\"old\",\"team\":\"nlp\",\"state\":\"failed\",\"reason\":null}");
+    fake_answer("GET /v1/workloads/7", 200,
+                "{\"id\":7,\"name\":\"old\",\"team\":\"nlp\",\"state\":\"failed\",\"exit_code\":3,"
+                "\"message\":\"task 0 exited with 3\",\"started_at\":\"2026-11-30T11:00:00Z\","
+                "\"ended_at\":\"2026-11-30T11:01:30Z\"}");
+    fake_answer("GET /v1/workloads/7/events", 200,
+                "{\"events\":[{\"time\":\"2026-11-30T10:59:00Z\",\"type\":\"workload.submitted\","
+                "\"message\":\"bo submitted it\"},{\"time\":\"2026-11-30T11:01:30Z\","
+                "\"type\":\"workload.ended\",\"message\":null}]}");
+    expect("why 7", 0,
+           "old (7) of team nlp: failed\n"
+           "\n"
+           "  It ended 58m ago with exit code 3 after 1m 30s.\n"
+           "  Task 0 exited with 3.\n"
+           "\n"
+           "     WHEN  WHAT HAPPENED\n"
+           "1h 1m ago  bo submitted it\n"
+           "  58m ago  workload.ended\n");
+}
+
+static void stop_goes_on_after_a_failure(void **state)
+{
+    (void)state;
+    fake_answer("GET /v1/workloads/nb", 200, "{\"id\":9}");
+    fake_answer("POST /v1/workloads/9/stop", 202, "{\"id\":9,\"state\":\"stopping\"}");
+    fake_answer("POST /v1/workloads/8/stop", 409,
+                "{\"detail\":\"workload 8 has ended: failed\",\"field\":\"id\"}");
+    expect("stop --grace 5s 8 nb", 1, "9 stopping\n");
+    assert_string_equal(fake_err, "allot: workload 8 has ended: failed (id)\n");
+    assert_string_equal(fake_calls(), "POST /v1/workloads/8/stop {\"grace\":\"5s\"}\n"
+                                      "GET /v1/workloads/nb\n"
+                                      "POST /v1/workloads/9/stop {\"grace\":\"5s\"}\n");
+}
+
+/* ---- teams, nodes, usage ------------------------------------------------------------------ */
+
+#define TEAMS                                                                              \
+    "{\"teams\":["                                                                         \
+    "{\"name\":\"lab\",\"parent\":null,\"weight\":1,\"priority\":100,"                     \
+    "\"guarantee\":{\"gpu\":8,\"cpu\":0,\"memory\":0},\"limit\":{\"gpu\":null},"           \
+    "\"used\":{\"gpu\":6.25},\"demand\":{\"gpu\":9},\"share\":{\"gpu\":8},"                \
+    "\"entitled\":{\"gpu\":8}},"                                                           \
+    "{\"name\":\"nlp\",\"parent\":\"lab\",\"weight\":2,\"priority\":100,"                  \
+    "\"guarantee\":{\"gpu\":4},\"limit\":{\"gpu\":6,\"volumes\":50},\"used\":{\"gpu\":5}," \
+    "\"demand\":{\"gpu\":7},\"share\":{\"gpu\":4},\"entitled\":{\"gpu\":4}},"              \
+    "{\"name\":\"vision\",\"parent\":\"lab\",\"weight\":1,\"priority\":100,"               \
+    "\"guarantee\":{\"gpu\":4},\"limit\":{\"gpu\":null},\"used\":{\"gpu\":1.25},"          \
+    "\"demand\":{\"gpu\":2},\"share\":{\"gpu\":2},\"entitled\":{\"gpu\":4}}]}"
+
+static void quota_is_a_tree_with_bars(void **state)
+{
+    (void)state;
+    fake_answer("GET /v1/teams", 200, TEAMS);
+    expect("quota", 0,
+           "TEAM                    USED  GUARANTEE  LIMIT  SHARE  DEMAND\n"
+           "lab       #########---  6.25          8      -      8       9\n"
+           "|-nlp     ##########--     5          4      6      4       7\n"
+           "`-vision  ###+--------  1.25          4      -      2       2\n");
+}
+
+static void quota_of_one_team_shows_what_is_below(void **state)
+{
+    (void)state;
+    fake_answer("GET /v1/teams", 200, TEAMS);
+    expect("quota show vision", 0,
+           "TEAM                  USED  GUARANTEE  LIMIT  SHARE  DEMAND\n"
+           "vision  ###+--------  1.25          4      -      2       2\n");
+    expect_error("quota visoin", 1,
+                 "allot: there is no team 'visoin'\nhint: 'allot team' lists them\n");
+}
+
+static void team_list(void **state)
+{
+    (void)state;
+    fake_answer("GET /v1/teams", 200, TEAMS);
+    expect("team", 0,
+           "TEAM    PARENT  GUARANTEE  LIMIT              WEIGHT  PRIORITY\n"
+           "lab     -       8 gpu      -                       1       100\n"
+           "nlp     lab     4 gpu      6 gpu, 50 volumes       2       100\n"
+           "vision  lab     4 gpu      -                       1       100\n");
+}
+
+static void team_set_changes_only_what_is_named(void **state)
+{
+    (void)state;
+    fake_answer("GET /v1/teams/nlp", 200,
+                "{\"id\":3,\"version\":7,\"name\":\"nlp\",\"parent\":\"lab\",\"weight\":2,"
+                "\"priority\":100,\"guarantee\":{\"gpu\":4,\"cpu\":8},"
+                "\"limit\":{\"gpu\":6,\"memory\":null},\"used\":{\"gpu\":5}}");
+    fake_answer("PUT /v1/teams/nlp", 200, "{\"name\":\"nlp\"}");
+    expect("team set nlp --guarantee gpu=5,cpu=none --limit gpu=none", 0, "team nlp changed\n");
+    assert_string_equal(
+        fake_calls(),
+        "GET /v1/teams/nlp\n"
+        "PUT /v1/teams/nlp {\"name\":\"nlp\",\"parent\":\"lab\",\"weight\":2,\"priority\":100,"
+        "\"guarantee\":{\"gpu\":\"5\"},\"limit\":{\"memory\":null}}\n");
+}
+
+static void team_set_refuses_before_it_asks(void **state)
+{
+    (void)state;
+    assert_int_equal(fake_run("team set x --guarantee gpu=-1"), 2);
+    assert_non_null(strstr(fake_err, "gpu"));
+    assert_int_equal(fake_run("team set x --guarantee gpu=8 --limit gpu=4"), 2);
+    assert_int_equal(fake_run("team set x --guarantee gpu"), 2);
+    assert_null(strstr(fake_calls(), "PUT"));
+}
+
+#define NODE                                                                                       \
+    "{\"name\":\"gpu-01\",\"cluster\":\"local\",\"state\":\"up\",\"drained\":false,"               \
+    "\"gpu_type\":\"H100\",\"sharing\":\"none\",\"limits\":\"cgroup2\","                           \
+    "\"isolation\":\"bubblewrap\",\"cpu\":64,\"memory\":\"512GiB\",\"gpu_used\":1.25,"             \
+    "\"devices\":[{\"uuid\":\"SIM-0\",\"type\":\"H100\",\"memory\":\"80GiB\",\"simulated\":true}," \
+    "{\"uuid\":\"SIM-1\",\"type\":\"H100\",\"memory\":\"80GiB\",\"simulated\":true}],"             \
+    "\"labels\":{\"zone\":\"a\"},"                                                                 \
+    "\"use\":[{\"index\":0,\"gpu_used\":1,\"holders\":[{\"workload\":81,\"name\":\"digits\","      \
+    "\"team\":\"research\",\"task\":3,\"gpu\":1}]},"                                               \
+    "{\"index\":1,\"gpu_used\":0.25,\"holders\":[{\"gpu\":0.25}]}]}"
+
+static void node_list(void **state)
+{
+    (void)state;
+    fake_answer("GET /v1/nodes", 200, "{\"nodes\":[" NODE "]}");
+    expect("node", 0,
+           "NODE    STATE  GPUS                  USED  CPU  MEMORY  SHARING  LIMITS\n"
+           "gpu-01  up     2 x H100 (simulated)  1.25   64  512GiB  none     cgroup2\n");
+}
+
+static void node_show(void **state)
+{
+    (void)state;
+    fake_answer("GET /v1/nodes/gpu-01", 200, NODE);
+    expect("node show gpu-01", 0,
+           "gpu-01  up\n"
+           "  cluster       local\n"
+           "  gpus          2 x H100 (simulated)\n"
+           "  used          1.25\n"
+           "  cpu           64\n"
+           "  memory        512GiB\n"
+           "  sharing       none: parts of a GPU are counted, not enforced\n"
+           "  limits        cgroup2\n"
+           "  isolation     bubblewrap\n"
+           "  labels        zone=a\n"
+           "\n"
+           "Devices\n"
+           "GPU  TYPE  MEMORY            USED  HELD BY\n"
+           "  0  H100   80GiB  ########     1  digits.3 (81)\n"
+           "  1  H100   80GiB  ##------  0.25  1 of other teams\n");
+}
+
+static void node_drain_reports_each(void **state)
+{
+    (void)state;
+    fake_answer("POST /v1/nodes/a/drain", 200, "{}");
+    expect("node drain a b", 1, "node a takes nothing new; what runs goes on\n");
+    assert_string_equal(fake_err, "allot: Not Found\n");
+}
+
+static void usage_sums_teams(void **state)
+{
+    (void)state;
+    fake_answer("GET /v1/usage?from=2026-11-30T11:30:00.000Z&to=2026-11-30T12:00:00.000Z", 200,
+                "{\"teams\":[{\"team\":\"nlp\",\"allocated_gpu_ms\":1234567,"
+                "\"busy_gpu_ms\":617283},{\"team\":\"vision\",\"allocated_gpu_ms\":50,"
+                "\"busy_gpu_ms\":0}]}");
+    expect("usage --since 30m", 0,
+           "TEAM    GPU-SECONDS   BUSY   IDLE                BUSY %\n"
+           "nlp          1234.6  617.3  617.3  #####+------     50%\n"
+           "vision          0.1    0.0    0.1  ------------      0%\n"
+           "all          1234.6  617.3  617.3  #####+------     50%\n");
+}
+
+static void usage_of_long_windows_is_in_hours(void **state)
+{
+    (void)state;
+    fake_answer("GET /v1/usage?from=2026-11-01T00:00:00.000Z&to=2026-11-30T00:00:00.000Z", 200,
+                "{\"teams\":[{\"team\":\"nlp\",\"allocated_gpu_ms\":3600000000,"
+                "\"busy_gpu_ms\":1800000000}]}");
+    expect("usage --from 2026-11-01 --to 2026-11-30", 0,
+           "TEAM  GPU-HOURS   BUSY   IDLE                BUSY %\n"
+           "nlp      1000.0  500.0  500.0  ######------     50%\n");
+    assert_int_equal(fake_run("usage --from 2026-11-30 --to 2026-11-01"), 2);
+}
+
+static void top_is_one_picture_in_a_pipe(void **state)
+{
+    (void)state;
+    fake_answer("GET /v1/status", 200,
+                "{\"started_at\":\"2026-11-30T10:00:00Z\",\"pending\":1,\"running\":2,"
+                "\"reconciled\":true,\"store\":{\"ok\":true,\"message\":null}}");
+    fake_answer("GET /v1/nodes", 200, "{\"nodes\":[" NODE "]}");
+    fake_answer("GET /v1/teams", 200, TEAMS);
+    fake_answer("GET /v1/workloads?state=live&limit=15", 200, "{\"workloads\":[" WAITING "]}");
+    assert_int_equal(fake_run("top"), 0);
+    /* the clock of the first line is local time */
+    assert_string_equal(strstr(fake_out, "  up "),
+                        "  up 2h  running 2  waiting 1\n"
+                        "\n"
+                        "NODE    STATE  GPUS                    TYPE\n"
+                        "gpu-01  up     #+    1.25 of 2 in use  H100\n"
+                        "\n"
+                        "TEAM                    USED  GUARANTEE  LIMIT  SHARE  DEMAND\n"
+                        "lab       #########---  6.25          8      -      8       9\n"
+                        "|-nlp     ##########--     5          4      6      4       7\n"
+                        "`-vision  ###+--------  1.25          4      -      2       2\n"
+                        "\n"
+                        "ID  NAME   TEAM     STATE    ASKS FOR  AGE  NOTE\n"
+                        "83  serve  product  pending  2 GPU     10s  #1: team at its limit\n");
+}
+
+/* ---- submitting --------------------------------------------------------------------------- */
+
+static void submit_sends_what_the_options_say(void **state)
+{
+    const char *const words[] = {"submit",
+                                 "--gpu",
+                                 "0.25",
+                                 "-n",
+                                 "2",
+                                 "--team",
+                                 "nlp",
+                                 "--env",
+                                 "A=b=c",
+                                 "--label",
+                                 "zone=a",
+                                 "--no-preemptible",
+                                 "--grace",
+                                 "5s",
+                                 "--gpu-type",
+                                 "H100",
+                                 "--gpu-type=A100",
+                                 "--",
+                                 "echo",
+                                 "--gpu",
+                                 "",
+                                 NULL};
+
+    (void)state;
+    fake_answer("POST /v1/workloads", 201, "{\"id\":84,\"name\":\"calm-otter\"}");
+    assert_int_equal(fake_run_words(words), 0);
+    assert_string_equal(fake_out, "84\n");
+    assert_string_equal(
+        fake_calls(), "POST /v1/workloads {\"team\":\"nlp\",\"gpu\":\"0.25\",\"tasks\":2,"
+                      "\"env\":{\"A\":\"b=c\"},\"node_labels\":{\"zone\":\"a\"},"
+                      "\"gpu_type\":[\"H100\",\"A100\"],\"preemptible\":false,"
+                      "\"preemption\":{\"grace\":\"5s\"},\"command\":[\"echo\",\"--gpu\",\"\"]}\n");
+}
+
+static void submit_takes_the_only_team(void **state)
+{
+    (void)state;
+    fake_answer("GET /v1/teams", 200,
+                "{\"teams\":[{\"name\":\"lab\"},{\"name\":\"nlp\",\"parent\":\"lab\"}]}");
+    fake_answer("POST /v1/workloads", 201, "{\"id\":85}");
+    expect("submit true", 0, "85\n");
+    assert_non_null(strstr(fake_calls(), "\"team\":\"nlp\""));
+}
+
+static void submit_names_the_teams_to_choose_from(void **state)
+{
+    (void)state;
+    fake_answer("GET /v1/teams", 200, TEAMS);
+    expect_error("submit true", 1,
+                 "allot: for which team? nlp, vision\n"
+                 "hint: choose with --team, or set ALLOT_TEAM for good\n");
+}
+
+static void submit_refuses_as_the_server_would(void **state)
+{
+    (void)state;
+    assert_int_equal(fake_run("submit --team nlp --gpu 1e3 -- true"), 1);
+    assert_non_null(strstr(fake_err, "(gpu)"));
+    assert_int_equal(fake_run("submit --team nlp --gpu 0.5 --gpus 1 -- true"), 1);
+    assert_int_equal(fake_run("submit --team nlp --tasks x -- true"), 1);
+    assert_int_equal(fake_run("submit --team nlp"), 1);
+    assert_string_equal(fake_calls(), "");
+}
+
+static void problems_are_told_with_field_and_remedy(void **state)
+{
+    (void)state;
+    fake_answer("POST /v1/workloads", 422,
+                "{\"title\":\"Unprocessable\",\"code\":\"unsatisfiable\","
+                "\"detail\":\"no node has 9 GPUs\",\"field\":\"gpus\","
+                "\"remedy\":\"the largest has 8\"}");
+    expect_error("submit --team nlp --gpus 9 -- true", 1,
+                 "allot: no node has 9 GPUs (gpus)\nhint: the largest has 8\n");
+}
+
+static void no_server_is_said_so(void **state)
+{
+    (void)state;
+    fake_unreachable();
+    expect_error("ps", 1, "allot: no answer from 'fake'\nhint: check the address\n");
+}
+
+/* ---- the rest ----------------------------------------------------------------------------- */
+
+static void logs_pass_bytes_through(void **state)
+{
+    (void)state;
+    fake_answer("GET /v1/workloads/81/logs?task=3&tail=10", 200, "one\ntwo \033[1mbold");
+    expect("logs 81 --task 3 --tail 10", 0, "one\ntwo \033[1mbold");
+}
+
+static void events_are_lines(void **state)
+{
+    (void)state;
+    fake_answer("GET /v1/events?limit=50&team=nlp", 200,
+                "{\"events\":[{\"seq\":5,\"time\":null,\"type\":\"workload.evicted\","
+                "\"workload\":81,\"name\":\"digits\",\"task\":2,\"team\":\"nlp\","
+                "\"message\":\"reclaimed by product\"},{\"seq\":6,\"time\":null,"
+                "\"type\":\"node.changed\",\"node\":\"n1\",\"message\":\"drained\"}],\"next\":6}");
+    expect("events --team nlp", 0,
+           "-  workload.evicted    digits (81.2) reclaimed by product\n"
+           "-  node.changed        n1 drained\n");
+}
+
+static void tokens_are_printed_alone(void **state)
+{
+    (void)state;
+    fake_answer("POST /v1/tokens", 201, "{\"id\":3,\"user\":\"ada\",\"token\":\"alt_x\"}");
+    expect("token create ada --label laptop --expires 90d", 0, "alt_x\n");
+    assert_string_equal(fake_calls(), "POST /v1/tokens {\"user\":\"ada\",\"label\":\"laptop\","
+                                      "\"expires_in\":\"90d\"}\n");
+}
+
+static void user_set_keeps_what_is_not_named(void **state)
+{
+    (void)state;
+    fake_answer("GET /v1/users/ada", 200,
+                "{\"name\":\"ada\",\"role\":\"admin\",\"teams\":[\"nlp\"]}");
+    fake_answer("PUT /v1/users/ada", 200, "{}");
+    expect("user set ada", 0, "user ada changed\n");
+    assert_non_null(strstr(fake_calls(), "PUT /v1/users/ada {\"name\":\"ada\",\"role\":\"admin\","
+                                         "\"teams\":[\"nlp\"]}"));
+}
+
+static void unknown_commands_are_helped(void **state)
+{
+    (void)state;
+    expect_error("sbmit", 2, "allot: unknown command 'sbmit'\nhint: did you mean 'submit'?\n");
+    expect_error("team lsit", 2, "allot: unknown subcommand 'lsit'\nhint: did you mean 'list'?\n");
+    expect_error("xyzzy", 2,
+                 "allot: unknown command 'xyzzy'\nhint: 'allot help' lists the commands\n");
+}
+
+static void every_command_helps_and_has_a_page(void **state)
+{
+    (void)state;
+    for (size_t i = 0; cli_builtin_commands[i]; i++) {
+        const struct cli_command *c = cli_builtin_commands[i];
+        const char *const help[] = {"help", c->name, NULL};
+        const char *const man[] = {"help", "--man", c->name, NULL};
+
+        assert_int_equal(fake_run_words(help), 0);
+        assert_non_null(strstr(fake_out, c->summary));
+        assert_non_null(strstr(fake_out, "usage: allot "));
+        assert_int_equal(fake_run_words(man), 0);
+        assert_non_null(strstr(fake_out, ".SH SYNOPSIS"));
+        assert_true(c->summary[0] && strlen(c->summary) <= 66);
+        assert_true(c->examples != NULL);
+        assert_true((c->run != NULL) != (c->subcommands != NULL));
+    }
+}
+
+static void help_fits_eighty_columns(void **state)
+{
+    (void)state;
+    for (size_t i = 0; cli_builtin_commands[i]; i++) {
+        const char *const help[] = {"help", cli_builtin_commands[i]->name, NULL};
+
+        fake_run_words(help);
+        for (const char *l = fake_out; *l; l += strcspn(l, "\n") + 1)
+            if (strcspn(l, "\n") > 80)
+                fail_msg("%.*s", (int)strcspn(l, "\n"), l);
+    }
+}
+
+static void completion_knows_every_command_and_option(void **state)
+{
+    (void)state;
+    for (int shell = 0; shell < 2; shell++) {
+        assert_int_equal(fake_run(shell ? "completion zsh" : "completion bash"), 0);
+        for (size_t i = 0; cli_builtin_commands[i]; i++)
+            assert_non_null(strstr(fake_out, cli_builtin_commands[i]->name));
+        assert_non_null(strstr(fake_out, "--gpu-memory"));
+        assert_non_null(strstr(fake_out, "--guarantee"));
+    }
+    fake_answer("GET /v1/teams", 200, TEAMS);
+    expect("completion --words team", 0, "lab\nnlp\nvision\n");
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, fake_setup, fake_teardown)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(ps, fake_setup, fake_teardown),
+        TEST(ps_lists_what_lives),
+        TEST(ps_wide_tells_owner_and_class),
+        TEST(ps_passes_filters_escaped),
+        TEST(ps_says_where_the_ended_are),
+        TEST(json_is_passed_on),
+        TEST(names_cannot_steer_the_terminal),
+        TEST(show_tells_everything),
+        TEST(why_explains_a_wait),
+        TEST(why_tells_what_happened),
+        TEST(stop_goes_on_after_a_failure),
+        TEST(quota_is_a_tree_with_bars),
+        TEST(quota_of_one_team_shows_what_is_below),
+        TEST(team_list),
+        TEST(team_set_changes_only_what_is_named),
+        TEST(team_set_refuses_before_it_asks),
+        TEST(node_list),
+        TEST(node_show),
+        TEST(node_drain_reports_each),
+        TEST(usage_sums_teams),
+        TEST(usage_of_long_windows_is_in_hours),
+        TEST(top_is_one_picture_in_a_pipe),
+        TEST(submit_sends_what_the_options_say),
+        TEST(submit_takes_the_only_team),
+        TEST(submit_names_the_teams_to_choose_from),
+        TEST(submit_refuses_as_the_server_would),
+        TEST(problems_are_told_with_field_and_remedy),
+        TEST(no_server_is_said_so),
+        TEST(logs_pass_bytes_through),
+        TEST(events_are_lines),
+        TEST(tokens_are_printed_alone),
+        TEST(user_set_keeps_what_is_not_named),
+        TEST(unknown_commands_are_helped),
+        TEST(every_command_helps_and_has_a_page),
+        TEST(help_fits_eighty_columns),
+        TEST(completion_knows_every_command_and_option),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
