@@ -229,17 +229,21 @@ static bool pair_note(const struct judge *j)
 {
     const struct sched_decision *d = now_at(j);
     struct prop_world *w = j->w;
+    uint32_t has = prop_count(subject(j, d->on_behalf_of), PROP_RUNNING);
     for (size_t i = 0; i < w->pairs.len; i++) {
         struct prop_pair *p = &w->pairs.items[i];
         if (p->victim + 1 != d->workload || p->winner + 1 != d->on_behalf_of)
             continue;
-        if (p->returned)
+        if (p->returned && has <= p->has)
             return bad(j, "it made way for the same winner before, and nothing happened since");
+        if (p->returned)
+            *p = (struct prop_pair){p->victim, p->winner, has, false}; /* the winner has grown */
         return true;
     }
     struct prop_pair *p = vec_add(&w->pairs);
     p->victim = (uint32_t)(d->workload - 1);
     p->winner = (uint32_t)(d->on_behalf_of - 1);
+    p->has = has;
     return true;
 }
 
@@ -314,7 +318,8 @@ static bool winner_within(const struct judge *j)
     return true;
 }
 
-/* Would the one task of P, promised just now, also start with what runs and is promised else? */
+/* Would the one task of P, promised just now, also start with what runs and is promised else?
+ * Asked strictly: within share and guarantee at every level, as any right to evict may want. */
 static bool starts_without(const struct judge *j, struct prop_workload *p)
 {
     struct naive_sums then = naive_sums(j->w, NAIVE_THEN);
@@ -325,7 +330,9 @@ static bool starts_without(const struct judge *j, struct prop_workload *p)
     for (uint32_t a = (uint32_t)(p->decl.team - 1); a != PROP_NONE; a = j->w->teams[a].parent) {
         struct naive_amounts c = naive_charge(j->w, p, 0);
         for (int r = 0; r < SCHED_RESOURCES; r++) {
-            if (c.v[r] > 0 && then.used[a].v[r] + c.v[r] > j->shares.share[a].v[r])
+            int64_t after = then.used[a].v[r] + c.v[r];
+            if (c.v[r] > 0 && (after > j->shares.share[a].v[r] ||
+                               after > j->w->teams[a].decl.guarantee[r]))
                 return false;
         }
     }
@@ -379,9 +386,12 @@ static bool victims_needed(const struct judge *j)
         victim_put(j, e->workload, d->workload, PROP_RUNNING);
         needed = !starts_without(j, p);
         victim_put(j, e->workload, d->workload, PROP_LEAVING);
+        if (!needed)
+            prop_fail(j->w, "decision %zu: %llu is evicted for %llu and was not needed", i,
+                      (unsigned long long)e->workload, (unsigned long long)d->workload);
     }
     prop_task_move(j->w, (uint32_t)(d->workload - 1), 0, PROP_HELD);
-    return needed || bad(j, "one of its victims was not needed");
+    return needed;
 }
 
 static bool decide(struct judge *j)
@@ -437,10 +447,11 @@ static void hash_decision(struct prop_world *w, const struct sched_decision *d)
         w->hash = w->hash * 31 + map_hash(d->devices, d->device_count * sizeof(uint16_t));
 }
 
-static void trace_decision(const struct prop_world *w, const struct sched_decision *d)
+void prop_trace_decision(const struct prop_world *w, const char *who,
+                           const struct sched_decision *d)
 {
     static const char *const kinds[] = {"start", "hold", "unhold", "evict"};
-    prop_trace(w, "%s %llu/%u (%s) on node %llu, %d milli, for %llu", kinds[d->kind],
+    prop_trace(w, "%s%s %llu/%u (%s) on node %llu, %d milli, for %llu", who, kinds[d->kind],
                (unsigned long long)d->workload, d->task, sched_cause_name(d->cause),
                (unsigned long long)d->node, d->gpu_milli, (unsigned long long)d->on_behalf_of);
 }
@@ -459,14 +470,19 @@ static bool rebuilt_alike(struct prop_world *w, const struct sched_decisions *d)
     if (w->s[1] == NULL)
         return true;
     const struct sched_decisions *other = sched_turn(w->s[1], w->now_ms);
+    for (size_t i = 0; i < d->count && other->count != d->count; i++)
+        prop_trace_decision(w, "the one that lived on: ", &d->items[i]);
     for (size_t i = 0; i < other->count && other->count != d->count; i++)
-        trace_decision(w, &other->items[i]);
+        prop_trace_decision(w, "the rebuilt one: ", &other->items[i]);
     if (other->count != d->count)
         return prop_fail(w, "the rebuilt scheduler makes %zu decisions, the other %zu",
                          other->count, d->count);
     for (size_t i = 0; i < d->count; i++) {
-        if (!same_decision(&d->items[i], &other->items[i]))
-            return prop_fail(w, "the rebuilt scheduler decides otherwise: decision %zu is kind %d "
+        if (same_decision(&d->items[i], &other->items[i]))
+            continue;
+        prop_trace_decision(w, "the one that lived on: ", &d->items[i]);
+        prop_trace_decision(w, "the rebuilt one: ", &other->items[i]);
+        return prop_fail(w, "the rebuilt scheduler decides otherwise: decision %zu is kind %d "
                                 "on %llu/%u, the other's kind %d on %llu/%u",
                              i, (int)other->items[i].kind,
                              (unsigned long long)other->items[i].workload, other->items[i].task,
@@ -499,7 +515,7 @@ static bool turn(struct prop_world *w, size_t *ret_count)
         return false;
     for (j.i = 0; j.i < j.d->count; j.i++) {
         hash_decision(w, now_at(&j));
-        trace_decision(w, now_at(&j));
+        prop_trace_decision(w, "", now_at(&j));
         w->decisions++;
         if (!decide(&j))
             return false;

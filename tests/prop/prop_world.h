@@ -75,7 +75,8 @@ struct prop_node {
 
 struct prop_pair { /* VICTIM made way for WINNER since the last outside event */
     uint32_t victim, winner;
-    bool returned; /* and has started something since */
+    uint32_t has;  /* tasks of the winner that ran already: one that grows may ask again */
+    bool returned; /* the victim has started something since */
 };
 
 struct prop_world {
@@ -115,6 +116,9 @@ static inline bool prop_ok(const struct prop_world *w)
 {
     return w->failure[0] == '\0';
 }
+
+void prop_trace_decision(const struct prop_world *w, const char *who,
+                         const struct sched_decision *d);
 
 /* ---- draws ------------------------------------------------------------------------------- */
 
