@@ -65,8 +65,7 @@ static void element_preset(char *item, const void *preset, size_t size)
 }
 
 int sim_decode_array(struct sim_decoder *d, struct json_object *value, size_t size,
-                     const void *preset, sim_decode_fn *one, void **ret_items,
-                     uint32_t *ret_count)
+                     const void *preset, sim_decode_fn *one, void **ret_items, uint32_t *ret_count)
 {
     if (!json_object_is_type(value, json_type_array))
         return sim_decode_wrong(d, value, "an array");
@@ -132,8 +131,7 @@ int sim_decode_name(struct sim_decoder *d, struct json_object *value, void *dst)
     size_t n = (size_t)json_object_get_string_len(value);
     if (n == 0 || n > SIM_TEXT_MAX || has_control(s, n) || !text_is_utf8(s, n))
         return err_set(d->err, -EINVAL, ERR_INVALID, NULL, NULL,
-                       "expected a text of 1 to %d bytes without control characters",
-                       SIM_TEXT_MAX);
+                       "expected a text of 1 to %d bytes without control characters", SIM_TEXT_MAX);
     *(const char **)dst = arena_strndup(d->arena, s, n);
     return 0;
 }

@@ -62,8 +62,7 @@ int sim_decode_object(struct sim_decoder *d, struct json_object *value,
  * copied into each element first. RET_COUNT is written on success only.
  */
 int sim_decode_array(struct sim_decoder *d, struct json_object *value, size_t size,
-                     const void *preset, sim_decode_fn *one, void **ret_items,
-                     uint32_t *ret_count);
+                     const void *preset, sim_decode_fn *one, void **ret_items, uint32_t *ret_count);
 
 /*
  * An object used as a map. Each element begins with its key as `const char *`, the value is

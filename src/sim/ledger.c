@@ -111,8 +111,8 @@ static int devices_check(const struct sim_ledger_node *n, const struct sched_req
     }
     for (uint32_t i = 0; i < q->mig_count; i++) {
         if (slices_listed(n, q->mig[i].profile, devices, count) != q->mig[i].count)
-            return err_set(err, -ENOSPC, ERR_INTERNAL, NULL, NULL,
-                           "not given %u free slices of %s", q->mig[i].count, q->mig[i].profile);
+            return err_set(err, -ENOSPC, ERR_INTERNAL, NULL, NULL, "not given %u free slices of %s",
+                           q->mig[i].count, q->mig[i].profile);
     }
     return 0;
 }

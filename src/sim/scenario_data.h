@@ -130,9 +130,9 @@ enum sim_event_kind {
 struct sim_event {
     int64_t at_ms;
     enum sim_event_kind kind;
-    const char *subject;       /* name of a node or workload, or id of a task */
-    uint32_t index, task;      /* of the node, workload or team; of the task */
-    struct sim_team team;      /* SIM_EVENT_TEAM */
+    const char *subject;  /* name of a node or workload, or id of a task */
+    uint32_t index, task; /* of the node, workload or team; of the task */
+    struct sim_team team; /* SIM_EVENT_TEAM */
 };
 
 enum sim_state {

@@ -15,10 +15,12 @@
 DEFINE_CLEANUP(struct json_object *, json_object_put, json_putp)
 DEFINE_CLEANUP(struct json_tokener *, json_tokener_free, json_tokener_freep)
 
+/* clang-format off */
 #define FIELD(type, member, fn) {#member, fn, offsetof(type, member), 0}
 #define FIELD_AS(type, name, member, fn) {name, fn, offsetof(type, member), 0}
 #define FIELD_NEEDED(type, member, fn) {#member, fn, offsetof(type, member), SIM_REQUIRED}
 #define FIELD_WHOLE(name, fn) {name, fn, 0, 0} /* the decoder sees the whole structure */
+/* clang-format on */
 
 /* ---- small pieces ------------------------------------------------------------------------ */
 
@@ -57,8 +59,8 @@ static int decode_counts(struct sim_decoder *d, struct json_object *v, struct si
 {
     static const struct sim_count preset = {.index = SIM_NO_INDEX};
     void *items;
-    int r = sim_decode_map(d, v, sizeof(struct sim_count), &preset, decode_counted, &items,
-                           ret_count);
+    int r =
+        sim_decode_map(d, v, sizeof(struct sim_count), &preset, decode_counted, &items, ret_count);
     if (r == 0)
         *ret_items = items;
     return r;
@@ -411,8 +413,8 @@ static int decode_state(struct sim_decoder *d, struct json_object *v, void *dst)
             return 0;
         }
     }
-    return err_set(d->err, -EINVAL, ERR_INVALID, NULL,
-                   "use pending, running, finished or refused", "unknown state '%.40s'", word);
+    return err_set(d->err, -EINVAL, ERR_INVALID, NULL, "use pending, running, finished or refused",
+                   "unknown state '%.40s'", word);
 }
 
 static int decode_expect_item(struct sim_decoder *d, struct json_object *v, void *dst)
@@ -428,8 +430,7 @@ static int decode_expect_item(struct sim_decoder *d, struct json_object *v, void
 static int decode_items(struct sim_decoder *d, struct json_object *v,
                         struct sim_expect_item **ret_items, uint32_t *ret_count)
 {
-    static const struct sim_expect_item preset = {.node = SIM_NO_INDEX,
-                                                  .running_tasks = SIM_UNSET};
+    static const struct sim_expect_item preset = {.node = SIM_NO_INDEX, .running_tasks = SIM_UNSET};
     void *items;
     int r = sim_decode_map(d, v, sizeof(struct sim_expect_item), &preset, decode_expect_item,
                            &items, ret_count);
@@ -617,8 +618,7 @@ static int decode_scenario(struct sim_decoder *d, struct json_object *v, struct 
     return 0;
 }
 
-static int parse_json(const char *text, size_t len, struct json_object **ret_value,
-                      struct err *err)
+static int parse_json(const char *text, size_t len, struct json_object **ret_value, struct err *err)
 {
     _cleanup_(json_tokener_freep) struct json_tokener *t = json_tokener_new_ex(PARSE_DEPTH_MAX);
     if (t == NULL)

@@ -88,8 +88,8 @@ static int group_find(const struct sim_workload *w, struct sim_task *t, struct e
                    t->group_name);
 }
 
-static int task_resolve(const struct names *names, const struct sim_workload *w,
-                        struct sim_task *t, struct err *err)
+static int task_resolve(const struct names *names, const struct sim_workload *w, struct sim_task *t,
+                        struct err *err)
 {
     int r = request_check(&t->request, err);
     if (r < 0)
@@ -126,7 +126,8 @@ static int workload_resolve(const struct names *names, struct sim_workload *w, s
     if (r < 0)
         return r;
     if (w->task_count == 0)
-        return err_set(err, -EINVAL, ERR_INVALID, "tasks", NULL, "a workload has at least one task");
+        return err_set(err, -EINVAL, ERR_INVALID, "tasks", NULL,
+                       "a workload has at least one task");
     if (w->min_tasks == SIM_NO_INDEX)
         w->min_tasks = w->group_count > 0 ? groups_min(w) : w->task_count;
     if (w->min_tasks > w->task_count)
@@ -229,8 +230,7 @@ int sim_task_find(const struct sim_scenario *s, const char *id, uint32_t *ret_wo
 }
 
 static int items_resolve(const struct sim_scenario *s, const struct names *names,
-                         struct sim_expect_item *items, uint32_t count, bool tasks,
-                         struct err *err)
+                         struct sim_expect_item *items, uint32_t count, bool tasks, struct err *err)
 {
     for (uint32_t i = 0; i < count; i++) {
         struct sim_expect_item *it = &items[i];

@@ -171,8 +171,8 @@ static void line_run(struct run *r, const char *file, uint32_t number, const cha
     struct sim_scenario s;
     if (sim_scenario_parse(&arena, line, len, &s, &err) < 0) {
         strbuf_addf(&text, "# %s:%u: %s%s%s%s%s\n", file, number, err.field,
-                    err.field[0] == '\0' ? "" : ": ", err.text,
-                    err.remedy[0] == '\0' ? "" : "; ", err.remedy);
+                    err.field[0] == '\0' ? "" : ": ", err.text, err.remedy[0] == '\0' ? "" : "; ",
+                    err.remedy);
         char id[32];
         snprintf(id, sizeof(id), "line-%u", number);
         if (r->options->only == NULL)

@@ -82,8 +82,8 @@ static int world_fill(struct sim_world *w, struct err *err)
     return r;
 }
 
-int sim_world_create(const struct sim_scenario *scenario, FILE *trace,
-                     struct sim_world **ret_world, struct err *err)
+int sim_world_create(const struct sim_scenario *scenario, FILE *trace, struct sim_world **ret_world,
+                     struct err *err)
 {
     struct sim_world *w = calloc(1, sizeof(*w));
     if (w == NULL)
@@ -259,15 +259,15 @@ static int timers_due(struct sim_world *w, uint64_t *ret_fired, struct err *err)
 static int books_compare(struct sim_world *w, struct err *err)
 {
     static const enum sched_task_state same[] = {
-        [SIM_TASK_PENDING] = SCHED_TASK_PENDING,   [SIM_TASK_HELD] = SCHED_TASK_HELD,
-        [SIM_TASK_RUNNING] = SCHED_TASK_RUNNING,   [SIM_TASK_STOPPING] = SCHED_TASK_STOPPING,
+        [SIM_TASK_PENDING] = SCHED_TASK_PENDING, [SIM_TASK_HELD] = SCHED_TASK_HELD,
+        [SIM_TASK_RUNNING] = SCHED_TASK_RUNNING, [SIM_TASK_STOPPING] = SCHED_TASK_STOPPING,
         [SIM_TASK_ENDED] = SCHED_TASK_DONE,
     };
     char what[200] = "";
     int r = sched_verify(w->sched, what, sizeof(what));
     if (r < 0)
-        return err_set(err, -EUCLEAN, ERR_INTERNAL, NULL, NULL, "the scheduler's sums are wrong: %s",
-                       what);
+        return err_set(err, -EUCLEAN, ERR_INTERNAL, NULL, NULL,
+                       "the scheduler's sums are wrong: %s", what);
     for (uint32_t i = 0; i < w->scenario->workload_count; i++) {
         if (w->workloads[i].life != SIM_LIFE_KNOWN)
             continue;

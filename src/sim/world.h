@@ -55,7 +55,7 @@ enum sim_life { SIM_LIFE_FUTURE, SIM_LIFE_KNOWN, SIM_LIFE_REFUSED, SIM_LIFE_OVER
 struct sim_world_workload {
     enum sim_life life;
     struct sim_world_task *tasks;
-    uint32_t run; /* counts complete starts; outdates end events */
+    uint32_t run;  /* counts complete starts; outdates end events */
     bool complete; /* its minimum runs, so its run time counts */
 };
 
@@ -82,8 +82,8 @@ struct sim_world {
 };
 
 /* Builds teams, nodes and the initial state. TRACE may be NULL. */
-int sim_world_create(const struct sim_scenario *scenario, FILE *trace,
-                     struct sim_world **ret_world, struct err *err);
+int sim_world_create(const struct sim_scenario *scenario, FILE *trace, struct sim_world **ret_world,
+                     struct err *err);
 void sim_world_destroy(struct sim_world *w);
 
 /* Runs everything up to and including the instant AT_MS. */

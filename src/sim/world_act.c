@@ -63,9 +63,10 @@ uint32_t sim_world_running_tasks(const struct sim_world *w, uint32_t workload)
 {
     const struct sim_world_workload *book = &w->workloads[workload];
     uint32_t running = 0;
-    for (uint32_t t = 0; book->tasks != NULL && t < w->scenario->workloads[workload].task_count; t++)
-        running += book->tasks[t].phase == SIM_TASK_RUNNING ||
-                   book->tasks[t].phase == SIM_TASK_STOPPING;
+    for (uint32_t t = 0; book->tasks != NULL && t < w->scenario->workloads[workload].task_count;
+         t++)
+        running +=
+            book->tasks[t].phase == SIM_TASK_RUNNING || book->tasks[t].phase == SIM_TASK_STOPPING;
     return running;
 }
 
@@ -257,8 +258,8 @@ int sim_world_task_off(struct sim_world *w, uint32_t workload, uint32_t task, en
     sim_ledger_release(&w->ledger, book->node, book->request, book->devices, book->device_count);
     book->phase = how == SCHED_STOP_DONE ? SIM_TASK_ENDED : SIM_TASK_PENDING;
     sim_trace(w, "%s/%u is %s", name_of(w, workload), task, words[how]);
-    int r = sched_task_stopped(w->sched, (uint64_t)workload + 1, task, how,
-                               SIM_EPOCH_MS + w->now_ms);
+    int r =
+        sched_task_stopped(w->sched, (uint64_t)workload + 1, task, how, SIM_EPOCH_MS + w->now_ms);
     return reported(w, r, workload, "the stop", err);
 }
 
@@ -275,8 +276,8 @@ int sim_world_workload_end(struct sim_world *w, uint32_t workload, struct err *e
     }
     book->life = SIM_LIFE_OVER;
     sim_trace(w, "%s is finished", name_of(w, workload));
-    return reported(w, sched_workload_remove(w->sched, (uint64_t)workload + 1), workload,
-                    "the end", err);
+    return reported(w, sched_workload_remove(w->sched, (uint64_t)workload + 1), workload, "the end",
+                    err);
 }
 
 int sim_world_workload_cancel(struct sim_world *w, uint32_t workload, struct err *err)
@@ -295,8 +296,7 @@ int sim_world_workload_cancel(struct sim_world *w, uint32_t workload, struct err
         task->phase = SIM_TASK_STOPPING;
         sim_world_timer(w, w->now_ms + from->stop_ms, SIM_TIMER_STOPPED, workload, t,
                         task->generation);
-        int r = sched_task_stopping(w->sched, (uint64_t)workload + 1, t,
-                                    SIM_EPOCH_MS + w->now_ms);
+        int r = sched_task_stopping(w->sched, (uint64_t)workload + 1, t, SIM_EPOCH_MS + w->now_ms);
         r = reported(w, r, workload, "the cancel", err);
         if (r < 0)
             return r;

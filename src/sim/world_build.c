@@ -154,8 +154,8 @@ static const struct sched_request *request_build(struct sim_world *w, const stru
     struct sched_mig_request *mig =
         arena_new_array(&w->arena, struct sched_mig_request, from->mig_count + 1);
     for (uint32_t i = 0; i < from->mig_count; i++)
-        mig[i] = (struct sched_mig_request){.profile = from->mig[i].key,
-                                            .count = from->mig[i].count};
+        mig[i] =
+            (struct sched_mig_request){.profile = from->mig[i].key, .count = from->mig[i].count};
     q->mig = mig;
     q->mig_count = from->mig_count;
     return q;

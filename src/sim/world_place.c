@@ -66,8 +66,8 @@ static int task_place(struct sim_world *w, struct claims *claims, uint32_t index
     int r = devices_claim(&claims[t->node], node, label, book->request, devices);
     if (r < 0)
         return err_set(err, r, ERR_INVALID, NULL, "move it, or add devices",
-                       "node '%.80s' has no free devices for running task '%.80s/%u'",
-                       t->node_name, from->name, task);
+                       "node '%.80s' has no free devices for running task '%.80s/%u'", t->node_name,
+                       from->name, task);
     r = sim_ledger_take(&w->ledger, t->node, book->request, devices, count, err);
     if (r < 0)
         return r;
@@ -84,8 +84,8 @@ static int task_place(struct sim_world *w, struct claims *claims, uint32_t index
 }
 
 /* LABELLED picks one of the two passes: shared devices first, so that they get the low ones. */
-static int workload_place(struct sim_world *w, struct claims *claims, uint32_t index,
-                          bool labelled, struct err *err)
+static int workload_place(struct sim_world *w, struct claims *claims, uint32_t index, bool labelled,
+                          struct err *err)
 {
     const struct sim_workload *from = &w->scenario->workloads[index];
     for (uint32_t t = 0; t < from->task_count; t++) {

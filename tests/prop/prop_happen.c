@@ -178,8 +178,7 @@ static bool node_flip(struct prop_world *w)
             enum prop_phase phase = p->tasks[t].phase;
             bool on = phase == PROP_RUNNING || phase == PROP_LEAVING || phase == PROP_ENDING;
             if (on && p->tasks[t].node == node &&
-                !task_off(w, i, t,
-                          phase == PROP_ENDING ? SCHED_STOP_DONE : SCHED_STOP_REQUEUE))
+                !task_off(w, i, t, phase == PROP_ENDING ? SCHED_STOP_DONE : SCHED_STOP_REQUEUE))
                 return false;
         }
     }

@@ -331,8 +331,8 @@ static bool starts_without(const struct judge *j, struct prop_workload *p)
         struct naive_amounts c = naive_charge(j->w, p, 0);
         for (int r = 0; r < SCHED_RESOURCES; r++) {
             int64_t after = then.used[a].v[r] + c.v[r];
-            if (c.v[r] > 0 && (after > j->shares.share[a].v[r] ||
-                               after > j->w->teams[a].decl.guarantee[r]))
+            if (c.v[r] > 0 &&
+                (after > j->shares.share[a].v[r] || after > j->w->teams[a].decl.guarantee[r]))
                 return false;
         }
     }
@@ -398,8 +398,7 @@ static bool decide(struct judge *j)
 {
     const struct sched_decision *d = now_at(j);
     if (d->workload == 0 || d->workload > j->w->workloads.len ||
-        d->task >= subject(j, d->workload)->decl.task_count ||
-        (!subject(j, d->workload)->known))
+        d->task >= subject(j, d->workload)->decl.task_count || (!subject(j, d->workload)->known))
         return prop_fail(j->w, "a decision about an unknown task %llu/%u",
                          (unsigned long long)d->workload, d->task);
     switch (d->kind) {
@@ -438,17 +437,24 @@ static bool gangs_whole(const struct judge *j)
 
 static void hash_decision(struct prop_world *w, const struct sched_decision *d)
 {
-    uint64_t parts[] = {(uint64_t)d->kind,      (uint64_t)d->cause, d->workload,
-                        d->task,                d->node,            d->device_count,
-                        (uint64_t)d->gpu_milli, d->on_behalf_of,    (uint64_t)d->until_ms,
-                        (uint64_t)d->price_ms,  d->team};
+    uint64_t parts[] = {(uint64_t)d->kind,
+                        (uint64_t)d->cause,
+                        d->workload,
+                        d->task,
+                        d->node,
+                        d->device_count,
+                        (uint64_t)d->gpu_milli,
+                        d->on_behalf_of,
+                        (uint64_t)d->until_ms,
+                        (uint64_t)d->price_ms,
+                        d->team};
     w->hash = w->hash * 31 + map_hash(parts, sizeof(parts));
     if (d->device_count > 0)
         w->hash = w->hash * 31 + map_hash(d->devices, d->device_count * sizeof(uint16_t));
 }
 
 void prop_trace_decision(const struct prop_world *w, const char *who,
-                           const struct sched_decision *d)
+                         const struct sched_decision *d)
 {
     static const char *const kinds[] = {"start", "hold", "unhold", "evict"};
     prop_trace(w, "%s%s %llu/%u (%s) on node %llu, %d milli, for %llu", who, kinds[d->kind],
@@ -482,12 +488,12 @@ static bool rebuilt_alike(struct prop_world *w, const struct sched_decisions *d)
             continue;
         prop_trace_decision(w, "the one that lived on: ", &d->items[i]);
         prop_trace_decision(w, "the rebuilt one: ", &other->items[i]);
-        return prop_fail(w, "the rebuilt scheduler decides otherwise: decision %zu is kind %d "
-                                "on %llu/%u, the other's kind %d on %llu/%u",
-                             i, (int)other->items[i].kind,
-                             (unsigned long long)other->items[i].workload, other->items[i].task,
-                             (int)d->items[i].kind, (unsigned long long)d->items[i].workload,
-                             d->items[i].task);
+        return prop_fail(w,
+                         "the rebuilt scheduler decides otherwise: decision %zu is kind %d "
+                         "on %llu/%u, the other's kind %d on %llu/%u",
+                         i, (int)other->items[i].kind, (unsigned long long)other->items[i].workload,
+                         other->items[i].task, (int)d->items[i].kind,
+                         (unsigned long long)d->items[i].workload, d->items[i].task);
     }
     return true;
 }

@@ -103,7 +103,8 @@ static void node_make(struct prop_world *w)
         .devices = n->devices,
         .device_count = gpus + slices,
         .cpu_milli = prop_chance(w, 50) ? SCHED_UNLIMITED : (int64_t)(2 + prop_below(w, 8)) * 1000,
-        .memory_bytes = prop_chance(w, 70) ? SCHED_UNLIMITED : (int64_t)(4 + prop_below(w, 8)) * GIB,
+        .memory_bytes =
+            prop_chance(w, 70) ? SCHED_UNLIMITED : (int64_t)(4 + prop_below(w, 8)) * GIB,
         .labels = &zones[prop_below(w, 2)],
         .label_count = 1,
         .up = true,
@@ -213,7 +214,8 @@ struct prop_workload *prop_workload_make(struct prop_world *w)
     struct sched_task *tasks = arena_new_array(&w->arena, struct sched_task, n);
     const struct sched_request *request = &w->requests[prop_below(w, PROP_REQUESTS)];
     for (uint32_t t = 0; t < n; t++) {
-        tasks[t].request = prop_chance(w, 10) ? &w->requests[prop_below(w, PROP_REQUESTS)] : request;
+        tasks[t].request =
+            prop_chance(w, 10) ? &w->requests[prop_below(w, PROP_REQUESTS)] : request;
         tasks[t].rank = prop_chance(w, 10) ? (int32_t)prop_below(w, 3) : 0;
     }
     d->id = w->workloads.len + 1;

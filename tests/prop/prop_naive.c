@@ -40,8 +40,8 @@ static int32_t memory_milli(int64_t asked, int64_t memory)
     return memory == 0 ? 1000 : (int32_t)((asked * 1000 + memory - 1) / memory);
 }
 
-int32_t naive_placed_milli(const struct prop_world *w, const struct sched_request *q,
-                           uint32_t node, const uint16_t *devices, uint32_t count)
+int32_t naive_placed_milli(const struct prop_world *w, const struct sched_request *q, uint32_t node,
+                           const uint16_t *devices, uint32_t count)
 {
     int32_t milli = 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -163,8 +163,7 @@ bool naive_gates_open(const struct prop_world *w, const struct prop_workload *p,
                 continue;
             if (!p->decl.preemptible && sums->firm[team].v[r] + ask > d->guarantee[r])
                 return false;
-            if (!p->decl.may_burst && team == leaf &&
-                sums->used[team].v[r] + ask > d->guarantee[r])
+            if (!p->decl.may_burst && team == leaf && sums->used[team].v[r] + ask > d->guarantee[r])
                 return false;
         }
     }
@@ -218,7 +217,7 @@ static int64_t deal_grains(struct claim *c, size_t n, int64_t amount, int64_t we
                 best = i;
         }
         if (best == n && fresh)
-            break; /* nobody needs more */
+            break;       /* nobody needs more */
         if (best == n) { /* everybody had one, and some could not take all of it */
             for (size_t i = 0; i < n; i++)
                 c[i].rest = 0;

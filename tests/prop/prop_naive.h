@@ -33,8 +33,8 @@ struct naive_sums naive_sums(const struct prop_world *w, enum naive_view view);
 struct naive_amounts naive_charge(const struct prop_world *w, const struct prop_workload *p,
                                   uint32_t t);
 /* GPU charge of a request on these devices of a node. */
-int32_t naive_placed_milli(const struct prop_world *w, const struct sched_request *q,
-                           uint32_t node, const uint16_t *devices, uint32_t count);
+int32_t naive_placed_milli(const struct prop_world *w, const struct sched_request *q, uint32_t node,
+                           const uint16_t *devices, uint32_t count);
 
 struct naive_shares {
     struct naive_amounts demand[PROP_TEAMS_MAX], share[PROP_TEAMS_MAX], entitled[PROP_TEAMS_MAX];

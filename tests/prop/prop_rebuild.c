@@ -74,9 +74,8 @@ bool prop_rebuild_exact(const struct prop_world *w)
     for (size_t i = 0; i < w->workloads.len; i++) {
         const struct prop_workload *p = w->workloads.items[i];
         /* for whom a task stops, and since when a gang is short, is not restored either */
-        if (p->short_since_ms >= 0 || prop_count(p, PROP_LEAVING) + prop_count(p, PROP_ENDING) +
-                                              prop_count(p, PROP_HELD) >
-                                          0)
+        if (p->short_since_ms >= 0 ||
+            prop_count(p, PROP_LEAVING) + prop_count(p, PROP_ENDING) + prop_count(p, PROP_HELD) > 0)
             return false;
     }
     return true;
@@ -113,5 +112,6 @@ bool prop_rebuild(struct prop_world *w)
     const struct sched_decisions *d = sched_turn(w->s[1], w->now_ms);
     for (size_t i = 0; i < d->count; i++)
         prop_trace_decision(w, "rebuilt: ", &d->items[i]);
-    return d->count == 0 || prop_fail(w, "after a rebuild %zu decisions are made at rest", d->count);
+    return d->count == 0 ||
+           prop_fail(w, "after a rebuild %zu decisions are made at rest", d->count);
 }

@@ -42,8 +42,8 @@ static bool usage_check(struct prop_world *w)
 static bool states_check(struct prop_world *w)
 {
     static const enum sched_task_state same[] = {
-        [PROP_PENDING] = SCHED_TASK_PENDING,  [PROP_HELD] = SCHED_TASK_HELD,
-        [PROP_RUNNING] = SCHED_TASK_RUNNING,  [PROP_LEAVING] = SCHED_TASK_STOPPING,
+        [PROP_PENDING] = SCHED_TASK_PENDING, [PROP_HELD] = SCHED_TASK_HELD,
+        [PROP_RUNNING] = SCHED_TASK_RUNNING, [PROP_LEAVING] = SCHED_TASK_STOPPING,
         [PROP_ENDING] = SCHED_TASK_STOPPING, [PROP_DONE] = SCHED_TASK_DONE,
     };
     for (size_t i = 0; i < w->workloads.len; i++) {

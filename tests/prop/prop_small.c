@@ -20,14 +20,10 @@
 
 /* Half a device by memory is charged 500 like half a device. */
 static const struct sched_request stock[] = {
-    {.device_count = 1, .device_milli = 300},
-    {.device_count = 1, .device_milli = 500},
-    {.device_count = 1, .device_milli = 700},
-    {.device_count = 1, .device_milli = 1000},
-    {.device_count = 2, .device_milli = 1000},
-    {.device_count = 1, .device_memory_bytes = 40 * GIB},
-    {.device_count = 2, .device_milli = 400},
-    {.cpu_milli = 3000},
+    {.device_count = 1, .device_milli = 300},  {.device_count = 1, .device_milli = 500},
+    {.device_count = 1, .device_milli = 700},  {.device_count = 1, .device_milli = 1000},
+    {.device_count = 2, .device_milli = 1000}, {.device_count = 1, .device_memory_bytes = 40 * GIB},
+    {.device_count = 2, .device_milli = 400},  {.cpu_milli = 3000},
 };
 #define STOCK ARRAY_LEN(stock)
 
@@ -159,8 +155,7 @@ static void turn(struct small *m)
 
 static void end(struct small *m, int slot)
 {
-    sim_ledger_release(&m->ledger, 0, m->asks[slot], m->devices[slot],
-                       m->asks[slot]->device_count);
+    sim_ledger_release(&m->ledger, 0, m->asks[slot], m->devices[slot], m->asks[slot]->device_count);
     m->state[slot] = ENDED;
     if (sched_task_stopped(m->s, (uint64_t)slot + 1, 0, SCHED_STOP_DONE, m->now_ms) < 0 ||
         sched_workload_remove(m->s, (uint64_t)slot + 1) < 0)

@@ -77,13 +77,13 @@ static int alike(struct prop_world *w, int first, int second, const char *what)
     return first;
 }
 
-#define BOTH(w, what, call)                                                                     \
-    ({                                                                                          \
-        struct sched *s = (w)->s[0];                                                            \
-        int first_ = (call), second_ = first_;                                                  \
-        if ((s = (w)->s[1]) != NULL)                                                            \
-            second_ = (call);                                                                   \
-        alike((w), first_, second_, (what));                                                    \
+#define BOTH(w, what, call)                    \
+    ({                                         \
+        struct sched *s = (w)->s[0];           \
+        int first_ = (call), second_ = first_; \
+        if ((s = (w)->s[1]) != NULL)           \
+            second_ = (call);                  \
+        alike((w), first_, second_, (what));   \
     })
 
 int prop_report_team(struct prop_world *w, const struct sched_team *team)
@@ -117,8 +117,7 @@ int prop_report_remove(struct prop_world *w, uint64_t workload)
     return BOTH(w, "remove", sched_workload_remove(s, workload));
 }
 
-int prop_report_stopped(struct prop_world *w, uint64_t workload, uint32_t task,
-                        enum sched_stop how)
+int prop_report_stopped(struct prop_world *w, uint64_t workload, uint32_t task, enum sched_stop how)
 {
     prop_trace(w, "stopped %llu/%u, how %d", (unsigned long long)workload, task, (int)how);
     return BOTH(w, "stopped", sched_task_stopped(s, workload, task, how, w->now_ms));
@@ -164,8 +163,8 @@ bool prop_task_move(struct prop_world *w, uint32_t workload, uint32_t task, enum
     struct prop_task *t = &w->workloads.items[workload]->tasks[task];
     enum prop_phase was = t->phase;
     bool ok = ledger_move(w, &w->now, "now", workload, task, holds_now(was), holds_now(phase)) &&
-              ledger_move(w, &w->then, "once others have stopped", workload, task,
-                          holds_then(was), holds_then(phase));
+              ledger_move(w, &w->then, "once others have stopped", workload, task, holds_then(was),
+                          holds_then(phase));
     t->phase = phase;
     return ok;
 }

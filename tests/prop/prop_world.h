@@ -48,10 +48,10 @@ struct prop_task {
     uint32_t node;
     uint16_t devices[PROP_DEVICES_MAX];
     uint32_t device_count;
-    int32_t gpu_milli;  /* as charged on its devices */
-    int64_t since_ms;   /* start */
-    int64_t until_ms;   /* HELD: expiry */
-    int64_t stop_ms;    /* LEAVING, ENDING: when the stop will be confirmed */
+    int32_t gpu_milli; /* as charged on its devices */
+    int64_t since_ms;  /* start */
+    int64_t until_ms;  /* HELD: expiry */
+    int64_t stop_ms;   /* LEAVING, ENDING: when the stop will be confirmed */
 };
 
 struct prop_workload {

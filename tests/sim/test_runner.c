@@ -14,8 +14,11 @@
 #define HEAD "{\"format\":\"allot-scenario-1\",\"id\":\"one\",\"title\":\"first\","
 #define NODES "\"nodes\":[{\"name\":\"n\",\"gpus\":1}],"
 #define TEAMS "\"teams\":[{\"name\":\"t\"}],"
-#define WORK "\"workloads\":[{\"name\":\"w\",\"team\":\"t\",\"tasks\":[{\"request\":{\"gpu_milli\":1000}}]}],"
-#define EXPECT(state) "\"expect\":[{\"when\":\"settled\",\"workloads\":{\"w\":{\"state\":\"" state "\"}}}]}"
+#define WORK                                                                                       \
+    "\"workloads\":[{\"name\":\"w\",\"team\":\"t\",\"tasks\":[{\"request\":{\"gpu_milli\":1000}}]" \
+    "}],"
+#define EXPECT(state) \
+    "\"expect\":[{\"when\":\"settled\",\"workloads\":{\"w\":{\"state\":\"" state "\"}}}]}"
 #define GOOD HEAD NODES TEAMS WORK EXPECT("running")
 #define WRONG HEAD NODES TEAMS WORK EXPECT("pending")
 
