@@ -46,7 +46,7 @@ struct gpu_inventory {
 int gpu_inventory(const char *spec, struct arena *arena, struct gpu_inventory *ret_inventory,
                   struct err *err);
 
-/* Simulated devices alone. Their uuids are stable: "SIM-" and the index. */
+/* Simulated devices alone. Their uuids are stable: "SIM-H100-0". */
 int gpu_sim_inventory(const char *spec, struct arena *arena, struct gpu_inventory *ret_inventory,
                       struct err *err);
 

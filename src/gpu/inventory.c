@@ -17,8 +17,9 @@ int gpu_sim_inventory(const char *spec, struct arena *arena, struct gpu_inventor
 
     if (r < 0)
         return r;
-    inv.notice = arena_printf(arena, "devices are simulated (%s): nothing computes on a GPU, and "
-                                     "busy time stands for CPU time",
+    inv.notice = arena_printf(arena,
+                              "devices are simulated (%s): nothing computes on a GPU, and "
+                              "busy time stands for CPU time",
                               spec);
     *ret_inventory = inv;
     return 0;

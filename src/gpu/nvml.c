@@ -58,7 +58,8 @@ static int load(struct nvml *n, struct err *err)
     n->library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
     if (n->library == NULL)
         return err_set(err, -ENOENT, ERR_NOT_FOUND, NULL,
-                       "install the NVIDIA driver, or simulate devices", "no NVIDIA driver is here");
+                       "install the NVIDIA driver, or simulate devices",
+                       "no NVIDIA driver is here");
     for (size_t i = 0; i < ARRAY_LEN(wanted); i++) {
         *wanted[i].to = dlsym(n->library, wanted[i].symbol);
         if (*wanted[i].to == NULL)

@@ -51,7 +51,7 @@ int nvmlDeviceGetCount_v2(unsigned *ret)
 
     if (strcmp(count, "error") == 0)
         return 999;
-    *ret = (unsigned)atoi(count);
+    *ret = (unsigned)strtoul(count, NULL, 10);
     return 0;
 }
 

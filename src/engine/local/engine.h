@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Inside the local engine: its state and the verbs that act on it.
+ *
+ * Everything in `struct engine_local` after `queue` belongs to the engine's thread. Other
+ * threads hand in a request (queue.c) and wake it. Files by subject:
+ *   engine.c   create, attach, destroy, the loop, the port's table
+ *   launch.c   composing a launch record
+ *   start.c    from a request to a launch; spawn.c  from a launch to a watched supervisor
+ *   watch.c    messages, deaths, usage, stop
+ *   adopt.c    reconcile
+ *   put_away.c forget and retention
+ *   clean.c    what a dead supervisor left (helper thread)
+ *   image.c    image cache (helper thread)
+ *
+ * States of a task, with what leads on:
+ *   PREPARING  its image is being fetched        -> STARTING, or ENDED (refused, stopped)
+ *   ADOPTING   a supervisor lives; no word yet   -> STARTING, RUNNING, ENDED, CLEANING
+ *   STARTING   the supervisor builds the sandbox -> RUNNING, ENDED, CLEANING
+ *   RUNNING    the command runs                  -> ENDED, CLEANING
+ *   CLEANING   the supervisor died without a record; a helper empties the groups -> ENDED
+ *   ENDED      told the host; kept until forget()
+ */
+#ifndef ALLOT_ENGINE_LOCAL_ENGINE_H
+#define ALLOT_ENGINE_LOCAL_ENGINE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "engine/local/cgroup.h"
+#include "engine/local/engine_local.h"
+#include "engine/local/image.h"
+#include "engine/local/worker.h"
+#include "gpu/gpu.h"
+#include "model/task.h"
+
+enum local_task_state { PREPARING, ADOPTING, STARTING, RUNNING, CLEANING, ENDED };
+
+/* What epoll carries: the first member of whatever is watched. */
+struct watch {
+    void (*ready)(struct engine_local *e, struct watch *w);
+};
+
+struct local_task {
+    char intent[MODEL_INTENT_MAX];
+    enum local_task_state state;
+    bool unwanted; /* found running, unknown to core: ends without an event */
+    bool awaited;  /* reconcile() waits for an answer about it */
+    struct watch on_control;
+    int control;           /* connection to the supervisor, -1 = none */
+    struct reaper *reaper; /* of its supervisor, NULL = none */
+    char *launch;          /* its launch record; NULL in PREPARING */
+    size_t launch_len;
+    struct cgroup_set cgroups; /* points into launch */
+    int64_t gpu_milli;
+    bool simulated;
+    int64_t started_ms;
+    int64_t busy_ns;
+    int64_t stop_grace_ms; /* asked for while there was no one to tell; -1 = no */
+    int64_t adopt_deadline_ms;
+    enum engine_event_kind end; /* ENDED: how */
+    int32_t exit_code, exit_signal;
+    int64_t ended_ms;
+    char *message;
+};
+
+/* The wait for a supervisor's death: outlives the task's record if need be, so that no child of
+ * ours stays a zombie. */
+struct reaper {
+    struct watch on_death;
+    struct reaper *next, **at; /* all of them, from engine_local.reapers */
+    int pidfd;
+    struct local_task *task; /* NULL = forgotten */
+};
+
+/* A start that waits for its image, or a clean-up: the work of a helper thread. */
+struct local_job {
+    struct worker_job job;
+    struct engine_local *e;
+    struct request *start;             /* image: the request to go on with */
+    const struct model_launch *launch; /* image: in the request's arena */
+    struct image image;
+    char intent[MODEL_INTENT_MAX]; /* clean-up */
+    char *record;                  /* clean-up: launch record */
+    size_t record_len;
+    int result;
+    struct err err;
+};
+
+enum request_kind {
+    REQUEST_START,
+    REQUEST_STOP,
+    REQUEST_FORGET,
+    REQUEST_RECONCILE,
+    REQUEST_EXEC,
+    REQUEST_IMAGE_READY,
+    REQUEST_CLEANED,
+    REQUEST_QUIT
+};
+
+/* One call for the engine's thread. Owns its memory, the arena included. */
+struct request {
+    struct request *next;
+    enum request_kind kind;
+    struct arena arena;
+    const char *intent;
+    struct engine_start start;     /* START; everything in the arena */
+    int64_t grace_ms;              /* STOP */
+    struct engine_intent *intents; /* RECONCILE */
+    size_t count;
+    struct exec_call *exec; /* EXEC; the caller's, who waits for it */
+    struct local_job *job;  /* IMAGE_READY, CLEANED */
+};
+
+struct queue {
+    pthread_mutex_t lock;
+    struct request *first, **last;
+    int wake; /* eventfd */
+};
+
+/* A caller of exec() waiting on the engine's thread. */
+struct exec_call {
+    const char *const *command;
+    int tty;
+    int client; /* the end for the supervisor */
+    int result;
+    struct err *err;
+    pthread_mutex_t lock;
+    pthread_cond_t done_cond;
+    bool done;
+};
+
+struct settings {
+    const char *data_dir, *tasks_dir, *ended_dir, *images_dir, *checkpoint_dir;
+    const char *supervise_path, *bwrap_path; /* bwrap NULL = not there */
+    int64_t log_bytes, tmp_bytes, pids_max, retain_count, retain_ms;
+    uint32_t uid_base;
+    const char *const *workdir_roots;
+    const char *const *hide;   /* folders that tasks must not see, on the machine's root */
+    const char *const *forbid; /* folders of the platform */
+    bool allow_unsandboxed;
+    const char *no_sandbox; /* why there is none, or NULL */
+    void (*step)(void *ctx, const char *step);
+    void *step_ctx;
+};
+
+struct engine_local {
+    struct arena arena; /* settings, node */
+    struct settings settings;
+    struct model_node node;
+    struct gpu_inventory devices;
+    struct cgroup_site cgroups;
+    struct engine_host host;
+    struct queue queue;
+    pthread_t thread;
+    bool thread_runs;
+
+    int epoll, timer; /* timer: usage, every USAGE_PERIOD_MS */
+    int tasks_fd, ended_fd;
+    struct watch on_queue, on_timer;
+    struct map tasks;                  /* struct local_task by intent */
+    VEC(struct local_task *) adopting; /* in ADOPTING: tried again at short intervals */
+    struct reaper *reapers;
+    size_t awaited; /* answers that RECONCILED waits for */
+    bool reconciling;
+    struct worker *cleaner, *puller;
+    int cancel;           /* eventfd: readable when the helpers should give up */
+    VEC(char *) retained; /* names in ENDED, oldest at retained_first */
+    size_t retained_first;
+    char *buffer; /* CONTROL_MESSAGE_MAX bytes */
+    char *boot_id;
+    struct arena launch_arena; /* the launch that was loaded last: gangs start in a row */
+    uint64_t launch_of;
+    const struct model_launch *launch;
+    bool quit;
+};
+
+/* queue.c */
+struct request *request_new(enum request_kind kind);
+void request_free(struct request *r);
+/* Takes R over. Any thread. */
+void queue_push(struct queue *q, struct request *r);
+/* All requests so far, in order. */
+struct request *queue_take(struct queue *q);
+
+/* engine.c */
+int engine_watch(struct engine_local *e, int fd, struct watch *w);
+/* Ends the watch and closes FD. Closing alone does not do: a child that is just being executed
+ * may hold a copy for a moment, and epoll would report on it. */
+void engine_unwatch(struct engine_local *e, int fd);
+void engine_step(struct engine_local *e, const char *step);
+/* Sends KIND about T to the host; nothing about unwanted tasks. */
+void engine_tell(struct engine_local *e, const struct local_task *t, enum engine_event_kind kind);
+
+/* launch.c: the launch record of START with its LAUNCH, for the folder FOLDER. IMAGE is NULL or
+ * the prepared one. */
+int launch_compose(const struct engine_local *e, const struct engine_start *start,
+                   const struct model_launch *launch, const struct image *image,
+                   struct strbuf *record, struct err *err);
+
+/* start.c */
+/* Takes R over. */
+void start_handle(struct engine_local *e, struct request *r);
+/* The image has been prepared, or that failed. Takes JOB over. */
+void start_image_ready(struct engine_local *e, struct local_job *job);
+
+/* spawn.c: makes the folder of T and runs a supervisor for RECORD in it. After an error nothing
+ * is left. */
+int spawn_supervisor(struct engine_local *e, struct local_task *t, const struct strbuf *record,
+                     struct err *err);
+
+/* The same, waiting for the end; for trying out what the machine allows. RET_RECORD (to free())
+ * is the exit record. */
+int spawn_probe(struct engine_local *e, const struct strbuf *record, char **ret_record,
+                size_t *ret_len, struct err *err);
+
+/* surroundings.c: fills settings, node, devices and control groups from CONFIG and the machine. */
+int surroundings_find(struct engine_local *e, const struct engine_local_config *config,
+                      struct err *err);
+/* Tries the sandbox and the control groups with a real task; corrects what was found. */
+void surroundings_try(struct engine_local *e);
+
+/* watch.c */
+void reaper_free(struct engine_local *e, struct reaper *r);
+struct local_task *task_new(struct engine_local *e, const char *intent);
+void task_free(struct engine_local *e, struct local_task *t);
+/* Watches CONTROL and the process PID; takes CONTROL over, also after an error. */
+int task_watch(struct engine_local *e, struct local_task *t, int control, pid_t pid);
+/* Keeps a copy of the launch record and reads what the engine needs of it. */
+void task_set_launch(struct local_task *t, const char *launch, size_t len);
+/* T has ended as told; informs the host. MESSAGE may be NULL. */
+void task_end(struct engine_local *e, struct local_task *t, enum engine_event_kind kind,
+              const char *message);
+/* Ends T by its exit record, DATA. */
+void task_end_by_record(struct engine_local *e, struct local_task *t, const char *data, size_t len);
+/* Reads the exit record of INTENT; -ENOENT when there is none. */
+int task_read_record(const struct engine_local *e, const char *intent, char **ret_data,
+                     size_t *ret_len);
+/* Its supervisor is dead: the end by the exit record, or clean up and then LOST. */
+void task_bereaved(struct engine_local *e, struct local_task *t);
+void watch_stop(struct engine_local *e, const char *intent, int64_t grace_ms);
+void watch_exec(struct engine_local *e, struct request *r);
+void watch_usage(struct engine_local *e);
+
+/* clean.c */
+void clean_begin(struct engine_local *e, struct local_task *t);
+/* Takes JOB over. */
+void clean_done(struct engine_local *e, struct local_job *job);
+
+/* adopt.c */
+void adopt_reconcile(struct engine_local *e, const struct request *r);
+/* Looks for what is left of INTENT on disk; T is new. Answers at once or later. */
+void adopt_task(struct engine_local *e, struct local_task *t);
+/* Tries those in ADOPTING again. */
+void adopt_again(struct engine_local *e);
+/* An answer about T was given. */
+void adopt_answered(struct engine_local *e, struct local_task *t);
+
+/* put_away.c */
+void put_away_forget(struct engine_local *e, const char *intent);
+/* Moves the folder of INTENT to the ended ones. */
+void put_away_folder(struct engine_local *e, const char *intent);
+/* Lists what is retained; at start. */
+int put_away_load(struct engine_local *e);
+/* Is NAME an intent's name, fit to be a folder? */
+bool put_away_name_ok(const char *name);
+
+#endif

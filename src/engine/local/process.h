@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Small facts about processes, read from /proc.
+ */
+#ifndef ALLOT_ENGINE_LOCAL_PROCESS_H
+#define ALLOT_ENGINE_LOCAL_PROCESS_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+/* When PID started, in clock ticks since boot: with the pid, a name no other process ever has
+ * within one boot. -1 = no such process. */
+int64_t process_start_ticks(pid_t pid);
+
+/* The kernel's boot id, to free(); NULL = unreadable. */
+char *process_boot_id(void);
+
+#endif

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/local/supervise/sandbox.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "base/vec.h"
+#include "engine/local/record.h"
+#include "engine/local/supervise/inside.h"
+
+/* Descriptors that only bubblewrap uses; the numbers above are for the init process. */
+#define FD_WORK 6
+#define FD_WORKDIR 7
+#define FD_CHECKPOINT 8
+#define FD_FIRST_FREE 16
+
+struct args VEC_BODY(const char *);
+
+struct build {
+    const struct sandbox *s;
+    struct args args;
+    struct arena arena;
+};
+
+static void add(struct build *b, const char *a)
+{
+    vec_push(&b->args, a);
+}
+
+static void add2(struct build *b, const char *a, const char *c)
+{
+    add(b, a);
+    add(b, c);
+}
+
+static void add3(struct build *b, const char *a, const char *c, const char *d)
+{
+    add2(b, a, c);
+    add(b, d);
+}
+
+static const char *field(const struct build *b, const char *key)
+{
+    return record_get(b->s->data, b->s->len, key);
+}
+
+/* A memory file system that everybody in the sandbox may write to, of bounded size. */
+static void add_scratch(struct build *b, const char *place)
+{
+    const char *size = field(b, "tmp_bytes");
+
+    add2(b, "--perms", "1777");
+    if (size)
+        add2(b, "--size", size);
+    add2(b, "--tmpfs", place);
+}
+
+static void add_folder(struct build *b, int fd, int number, const char *place)
+{
+    if (fd >= 0 && place)
+        add3(b, "--bind-fd", arena_printf(&b->arena, "%d", number), place);
+}
+
+static void add_mounts(struct build *b)
+{
+    const char *root = field(b, "root"), *v;
+    size_t it = 0;
+
+    add3(b, "--ro-bind", root ? root : "/", "/");
+    if (root)
+        add3(b, "--ro-bind", "/sys", "/sys");
+    while ((v = record_next(b->s->data, b->s->len, "hide", &it)))
+        add2(b, "--tmpfs", v);
+    for (it = 0; (v = record_next(b->s->data, b->s->len, "show", &it));)
+        add3(b, "--ro-bind", v, v);
+    add2(b, "--proc", "/proc");
+    add2(b, "--dev", "/dev");
+    add_scratch(b, "/dev/shm");
+    add_scratch(b, "/tmp");
+    for (it = 0; (v = record_next(b->s->data, b->s->len, "device", &it));)
+        add3(b, "--dev-bind", v, v);
+    add_folder(b, b->s->folders->work, FD_WORK, field(b, "work_at"));
+    add_folder(b, b->s->folders->workdir, FD_WORKDIR, field(b, "workdir"));
+    add_folder(b, b->s->folders->checkpoint, FD_CHECKPOINT, field(b, "checkpoint_at"));
+}
+
+static void build_arguments(struct build *b)
+{
+    const char *bwrap = field(b, "bwrap");
+
+    if (bwrap) {
+        add(b, bwrap);
+        add3(b, "--unshare-pid", "--unshare-ipc", "--unshare-uts");
+        add(b, "--unshare-cgroup-try");
+        if (geteuid() != 0)
+            add(b, "--unshare-user");
+        add3(b, "--die-with-parent", "--as-pid-1", "--clearenv");
+        add_mounts(b);
+        add2(b, "--chdir", "/");
+        add(b, "--");
+    }
+    add(b, arena_printf(&b->arena, "/proc/self/fd/%d", INSIDE_FD_SELF));
+    add(b, INSIDE_ARGUMENT);
+    add(b, arena_printf(&b->arena, "%u", b->s->folders->uid));
+    add(b, arena_printf(&b->arena, "%u", b->s->folders->gid));
+    add(b, NULL);
+}
+
+/* Moves descriptors to the numbers that init and bubblewrap expect, clear of each other. */
+static int place_descriptors(const struct sandbox *s)
+{
+    const struct {
+        int from, to;
+    } moves[] = {{s->control, INSIDE_FD_CONTROL},
+                 {s->launch, INSIDE_FD_LAUNCH},
+                 {-2, INSIDE_FD_SELF},
+                 {s->folders->work, FD_WORK},
+                 {s->folders->workdir, FD_WORKDIR},
+                 {s->folders->checkpoint, FD_CHECKPOINT}};
+    int held[ARRAY_LEN(moves)];
+
+    for (size_t i = 0; i < ARRAY_LEN(moves); i++) {
+        int from = moves[i].from;
+        int fd = from == -2 ? open("/proc/self/exe", O_RDONLY | O_CLOEXEC) : from;
+
+        held[i] = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, FD_FIRST_FREE);
+        if (held[i] < 0 && from != -1)
+            return -errno;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(moves); i++)
+        if (held[i] >= 0 && dup2(held[i], moves[i].to) < 0)
+            return -errno;
+    return 0;
+}
+
+static void __attribute__((noreturn)) become_monitor(const struct build *b)
+{
+    char *const env[] = {NULL};
+    sigset_t none;
+    struct err err = ERR_INIT;
+    int log = b->s->log;
+
+    /* From here on the log is the place to complain: the supervisor reads the reason there. */
+    (void)dup2(log, 1);
+    (void)dup2(log, 2);
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    if (cgroup_join(b->s->cgroups, &err) < 0) {
+        dprintf(2, "%s\n", err.text);
+        _exit(126);
+    }
+    if (place_descriptors(b->s) < 0) {
+        dprintf(2, "descriptors cannot be arranged: %s\n", strerror(errno));
+        _exit(126);
+    }
+    sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    execve(b->args.items[0], (char *const *)b->args.items, env);
+    dprintf(2, "'%s' cannot be run: %s\n", b->args.items[0], strerror(errno));
+    _exit(126);
+}
+
+int sandbox_start(const struct sandbox *s, pid_t *ret_pid, struct err *err)
+{
+    struct build b = {.s = s};
+    pid_t pid;
+    int r = 0;
+
+    build_arguments(&b);
+    pid = fork();
+    if (pid == 0)
+        become_monitor(&b);
+    if (pid < 0)
+        r = err_set(err, -errno, ERR_UNAVAILABLE, NULL, NULL, "no process for the sandbox: %s",
+                    strerror(errno));
+    vec_done(&b.args);
+    arena_done(&b.arena);
+    if (r == 0)
+        *ret_pid = pid;
+    return r;
+}
