@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `allot apply`: everything is checked before the first call; teams in order; only changes. */
+#include "fake.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/strbuf.h"
+
+static char folder[] = "/tmp/allot-test-apply-XXXXXX";
+
+static int group_setup(void **state)
+{
+    (void)state;
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int group_teardown(void **state)
+{
+    (void)state;
+    return io_remove_tree(AT_FDCWD, folder);
+}
+
+static const char *file(const char *name, const char *text)
+{
+    static char path[256];
+
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    assert_int_equal(io_write_file_atomic(AT_FDCWD, path, text, strlen(text), 0600, 0), 0);
+    return path;
+}
+
+static int apply(const char *text, const char *option)
+{
+    const char *const words[] = {"apply", "-f", file("doc.yaml", text), option, NULL};
+
+    return fake_run_words(words);
+}
+
+#define TEAM(name, spec) \
+    "apiVersion: allot/v1\nkind: Team\nmetadata: {name: " name "}\nspec: " spec "\n---\n"
+#define WORKLOAD(name, team)                                                                  \
+    "apiVersion: allot/v1\nkind: Workload\nmetadata: {name: " name ", namespace: " team "}\n" \
+    "spec: {gpus: 1, command: [\"true\"]}\n---\n"
+
+static void parents_come_first_and_workloads_last(void **state)
+{
+    (void)state;
+    fake_answer("PUT /v1/teams/lab", 201, "{}");
+    fake_answer("PUT /v1/teams/nlp", 201, "{}");
+    fake_answer("PUT /v1/teams/bert", 201, "{}");
+    fake_answer("GET /v1/workloads?name=w&team=bert&limit=100", 200, "{\"workloads\":[]}");
+    fake_answer("POST /v1/workloads", 201, "{\"id\":12,\"name\":\"w\"}");
+    assert_int_equal(apply(WORKLOAD("w", "bert") TEAM("bert", "{parent: nlp}")
+                               TEAM("nlp", "{parent: lab}") TEAM("lab", "{}"),
+                           NULL),
+                     0);
+    assert_string_equal(fake_out, "team lab created\nteam nlp created\nteam bert created\n"
+                                  "workload w (12) created\n");
+}
+
+static void what_is_the_same_is_left_alone(void **state)
+{
+    (void)state;
+    fake_answer("GET /v1/teams/nlp", 200,
+                "{\"id\":3,\"version\":9,\"name\":\"nlp\",\"parent\":null,\"weight\":1,"
+                "\"priority\":100,\"guarantee\":{\"gpu\":4,\"cpu\":0,\"memory\":0},"
+                "\"limit\":{\"gpu\":null,\"volumes\":null},\"used\":{\"gpu\":1},\"running\":1}");
+    fake_answer("GET /v1/workloads?name=w&team=nlp&limit=100", 200,
+                "{\"workloads\":[{\"id\":4,\"state\":\"failed\"},"
+                "{\"id\":7,\"state\":\"running\"}]}");
+    assert_int_equal(apply(TEAM("nlp", "{guarantee: {gpu: 4}}") WORKLOAD("w", "nlp"), NULL), 0);
+    assert_string_equal(fake_out, "team nlp unchanged\nworkload w (7) unchanged\n");
+    assert_null(strstr(fake_calls(), "PUT"));
+    assert_null(strstr(fake_calls(), "POST"));
+}
+
+static void what_differs_is_configured_if_nobody_was_faster(void **state)
+{
+    (void)state;
+    fake_answer("GET /v1/teams/nlp", 200,
+                "{\"name\":\"nlp\",\"weight\":2,\"guarantee\":{\"gpu\":4}}");
+    fake_answer("PUT /v1/teams/nlp", 200, "{}");
+    assert_int_equal(apply(TEAM("nlp", "{guarantee: {gpu: 4}}"), NULL), 0);
+    assert_string_equal(fake_out, "team nlp configured\n");
+}
+
+static void a_failed_workload_is_submitted_again(void **state)
+{
+    (void)state;
+    fake_answer("GET /v1/workloads?name=w&team=nlp&limit=100", 200,
+                "{\"workloads\":[{\"id\":4,\"state\":\"failed\"}]}");
+    fake_answer("POST /v1/workloads", 201, "{\"id\":13}");
+    assert_int_equal(apply(WORKLOAD("w", "nlp"), NULL), 0);
+    assert_string_equal(fake_out, "workload w (13) created\n");
+}
+
+static void one_bad_document_stops_everything_before_the_first_call(void **state)
+{
+    (void)state;
+    assert_int_equal(apply(TEAM("nlp", "{}") TEAM("x", "{guarantee: {gpu: -1}}"), NULL), 1);
+    assert_string_equal(fake_calls(), "");
+    assert_non_null(strstr(fake_err, "doc.yaml, document 2: "));
+    assert_int_equal(apply(TEAM("nlp", "{}") TEAM("x", "{colour: red}"), NULL), 1);
+    assert_non_null(strstr(fake_err, "colour"));
+    assert_int_equal(apply("kind: [", NULL), 1);
+    assert_int_equal(apply("kind: Deployment\n", NULL), 1);
+    assert_string_equal(fake_calls(), "");
+}
+
+static void a_dry_run_only_looks(void **state)
+{
+    (void)state;
+    assert_int_equal(apply(TEAM("nlp", "{}") WORKLOAD("w", "nlp"), "--dry-run"), 0);
+    assert_string_equal(fake_out, "team nlp created (dry run)\nworkload w created (dry run)\n");
+    assert_null(strstr(fake_calls(), "PUT"));
+    assert_null(strstr(fake_calls(), "POST"));
+}
+
+static void circles_and_doubles_are_refused(void **state)
+{
+    (void)state;
+    assert_int_equal(apply(TEAM("a", "{parent: b}") TEAM("b", "{parent: a}"), NULL), 1);
+    assert_non_null(strstr(fake_err, "is its own ancestor"));
+    assert_int_equal(apply(TEAM("a", "{}") TEAM("a", "{}"), NULL), 1);
+    assert_non_null(strstr(fake_err, "team 'a' stands in two documents"));
+    assert_string_equal(fake_calls(), "");
+}
+
+static void a_resource_quota_becomes_a_team(void **state)
+{
+    (void)state;
+    fake_answer("PUT /v1/teams/ml-research", 201, "{}");
+    assert_int_equal(apply("apiVersion: v1\nkind: ResourceQuota\n"
+                           "metadata: {name: gpu-quota, namespace: ml-research}\n"
+                           "spec:\n  hard:\n    requests.nvidia.com/gpu: \"8\"\n"
+                           "    limits.nvidia.com/gpu: \"16\"\n"
+                           "    persistentvolumeclaims: \"50\"\n    services: \"3\"\n",
+                           NULL),
+                     0);
+    assert_string_equal(fake_out, "team ml-research created\n");
+    assert_non_null(strstr(fake_err, "ignored: "));
+    assert_non_null(strstr(fake_err, "services"));
+    assert_non_null(strstr(fake_calls(), "PUT /v1/teams/ml-research {"));
+}
+
+static void folders_are_read_by_name(void **state)
+{
+    const char *const words[] = {"apply", "-f", folder, "--dry-run", "-o", "json", NULL};
+
+    (void)state;
+    file("doc.yaml", TEAM("b", "{}"));
+    file("a.json", "{\"apiVersion\":\"allot/v1\",\"kind\":\"Team\",\"metadata\":{\"name\":\"a\"}}");
+    file("notes.txt", "nothing of this is read: [");
+    assert_int_equal(fake_run_words(words), 0);
+    assert_string_equal(fake_out, "[{\"kind\":\"team\",\"name\":\"a\",\"outcome\":\"created\"},"
+                                  "{\"kind\":\"team\",\"name\":\"b\",\"outcome\":\"created\"}]\n");
+}
+
+static void files_are_submitted_together(void **state)
+{
+    const char *const words[] = {
+        "submit", "-f", file("doc.yaml", WORKLOAD("w", "nlp") "team: nlp\ncommand: [\"true\"]\n"),
+        NULL};
+
+    (void)state;
+    fake_answer("POST /v1/workloads", 201, "{\"workloads\":[{\"id\":20},{\"id\":21}]}");
+    assert_int_equal(fake_run_words(words), 0);
+    assert_string_equal(fake_out, "20\n21\n");
+    assert_non_null(strstr(fake_calls(), "POST /v1/workloads {\"workloads\":[{"));
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, fake_setup, fake_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(parents_come_first_and_workloads_last),
+        TEST(what_is_the_same_is_left_alone),
+        TEST(what_differs_is_configured_if_nobody_was_faster),
+        TEST(a_failed_workload_is_submitted_again),
+        TEST(one_bad_document_stops_everything_before_the_first_call),
+        TEST(a_dry_run_only_looks),
+        TEST(circles_and_doubles_are_refused),
+        TEST(a_resource_quota_becomes_a_team),
+        TEST(folders_are_read_by_name),
+        TEST(files_are_submitted_together),
+    };
+
+    return cmocka_run_group_tests(tests, group_setup, group_teardown);
+}
