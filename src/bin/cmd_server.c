@@ -23,6 +23,7 @@ static const struct cli_option options[] = {
     {.name = "min-run", .arg = "TIME", .help = "protection from eviction after a start (0s)"},
     {.name = "allow-unsandboxed", .help = "run tasks even where the machine forbids namespaces"},
     {.name = "verbose", .letter = 'v', .help = "log more"},
+    {0},
 };
 
 static int time_option(const struct cli_args *args, const char *name, int64_t *ret_ms,
@@ -73,7 +74,6 @@ const struct cli_command bin_server = {
                 "# what the NVIDIA driver finds, for the whole network\n"
                 "allot server --listen 0.0.0.0:8080\n",
     .options = options,
-    .option_count = ARRAY_LEN(options),
     .section = 8,
     .run = run,
 };
