@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Entry of the simulator for programs: `allot sim scenarios FILE...`.
+ * Entry of the simulator for programs: `allot sim scenarios FILE...`, `allot sim random`.
  *
  * It reads files and writes to standard output; it never reads a clock and starts no threads.
  *
