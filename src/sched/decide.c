@@ -3,6 +3,7 @@
 
 #include "base/qty.h"
 #include "sched/place.h"
+#include "sched/reserve.h"
 #include "sched/task.h"
 #include "sched/workload.h"
 
@@ -40,6 +41,7 @@ static void crossing_note(struct sched *s, const struct workload *w, uint32_t t)
 void decide_start_spots(struct sched *s, struct workload *w, enum sched_cause cause)
 {
     const struct placing *p = s->placing;
+    reserve_started(s, w);
     for (size_t i = 0; i < p->spots.len; i++) {
         const struct spot *spot = &p->spots.items[i];
         task_place(s, w, spot->task, TASK_RUNNING, spot->node, spot_devices(p, spot),

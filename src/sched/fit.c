@@ -77,9 +77,10 @@ static bool host_has_room(const struct node *n, const struct shape *shape, unsig
     for (int v = 0; v < VIEWS; v++) {
         if (!(mask & MASK(v)))
             continue;
-        if (shape->cpu > 0 && n->cpu != SCHED_UNLIMITED && n->cpu - n->cpu_used[v] < shape->cpu)
+        if (!(mask & MASK_NO_CPU) && shape->cpu > 0 && n->cpu != SCHED_UNLIMITED && 
+            n->cpu - n->cpu_used[v] < shape->cpu)
             return false;
-        if (shape->memory > 0 && n->memory != SCHED_UNLIMITED &&
+        if (!(mask & MASK_NO_MEMORY) && shape->memory > 0 && n->memory != SCHED_UNLIMITED &&
             n->memory - n->memory_used[v] < shape->memory)
             return false;
     }

@@ -84,7 +84,7 @@ static struct score score_of(const struct run *r, const struct node *n, const st
 
 static bool node_usable(const struct run *r, const struct node *n, const struct shape *shape)
 {
-    if (!(r->mask & MASK(VIEW_EMPTY)) && !node_takes(n))
+    if ((!(r->mask & MASK(VIEW_EMPTY)) || (r->mask & MASK_USABLE)) && !node_takes(n))
         return false;
     if (r->level >= 0 && n->domain[r->level] != r->domain)
         return false;
@@ -319,6 +319,7 @@ static bool try_all(struct run *r, void *arg)
     bool grouped = false;
     for (uint32_t g = 0; g < r->job->group_count; g++)
         grouped = grouped || r->job->groups[g].required != NULL;
+    grouped = grouped && !(r->mask & MASK_NO_TOPOLOGY);
     bool fits = grouped ? place_groups(r, gang) : place_tasks(r, gang, NULL, -1);
     if (fits && r->left == 0)
         return true;
@@ -329,6 +330,8 @@ static bool try_all(struct run *r, void *arg)
 static bool place_run(struct run *r, struct gang *gang)
 {
     const struct job_shape *job = r->job;
+    if (r->mask & MASK_NO_TOPOLOGY)
+        return try_all(r, gang);
     if (job->required != NULL) {
         int level = node_level(r->s, job->required);
         return level >= 0 && each_domain(r, level, domain_present(r->w, level, -1), &r->level,

@@ -95,15 +95,20 @@ void line_park(struct sched *s, struct line *line, enum sched_reason reason)
     t->parked = line;
 }
 
+void line_wake(struct sched *s, struct line *line)
+{
+    if (line->state != LINE_PARKED)
+        return;
+    line_leave(s, line);
+    line_ready(s, line);
+}
+
 void queue_wake_all(struct sched *s)
 {
     size_t it = 0;
     for (struct team *t; (t = map_next(&s->teams, &it)) != NULL;) {
-        while (t->parked != NULL) {
-            struct line *line = t->parked;
-            line_leave(s, line);
-            line_ready(s, line);
-        }
+        while (t->parked != NULL)
+            line_wake(s, t->parked);
     }
 }
 

@@ -32,7 +32,9 @@ void line_disown(struct sched *s, struct workload *w);
 
 /* Tried without success. */
 void line_park(struct sched *s, struct line *line, enum sched_reason reason);
-/* All parked lines of all teams are ready again. */
+/* A parked line is ready again. */
+void line_wake(struct sched *s, struct line *line);
+/* All parked lines of all teams are. */
 void queue_wake_all(struct sched *s);
 
 /* Order inside a team: does A come before B? */

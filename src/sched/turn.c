@@ -14,25 +14,33 @@
 #include "sched/order.h"
 #include "sched/place.h"
 #include "sched/queue.h"
+#include "sched/reserve.h"
 #include "sched/share.h"
 #include "sched/workload.h"
 
 #define PASSES_MAX 64
 
-static bool starts_now(struct sched *s, struct workload *w, const struct gang *gang,
-                       const struct amounts *need)
+/* NONE with the spots, or what is in the way. */
+static enum sched_reason starts_now(struct sched *s, struct workload *w, const struct gang *gang,
+                                    const struct amounts *need)
 {
     struct job_shape *job = w->group->job;
     bool fresh = w->place == PLACE_GROUP;
     if (!gate_open(w->group, need, MASK_START, NULL))
-        return false;
+        return SCHED_REASON_NO_CAPACITY;
     if (fresh && job->no_place_epoch == s->freed_epoch)
-        return false;
-    if (place_gang(s, job, w, gang, MASK_START))
-        return true;
-    if (fresh)
-        job->no_place_epoch = s->freed_epoch;
-    return false;
+        return SCHED_REASON_NO_CAPACITY;
+    if (!place_gang(s, job, w, gang, MASK_START)) {
+        if (fresh)
+            job->no_place_epoch = s->freed_epoch;
+        return SCHED_REASON_NO_CAPACITY;
+    }
+    if (!reserve_binds(s, w, need))
+        return SCHED_REASON_NONE;
+    unsigned mask = MASK_START | MASK(VIEW_PLAN);
+    if (gate_open(w->group, need, mask, NULL) && place_gang(s, job, w, gang, mask))
+        return SCHED_REASON_NONE;
+    return SCHED_REASON_RESERVED;
 }
 
 /* Would it start if nothing more happened than that the stopping tasks stop? Then it waits, and
@@ -56,14 +64,16 @@ static void try_line(struct sched *s, struct line *line)
         line_park(s, line, SCHED_REASON_NO_CAPACITY);
         return;
     }
-    if (starts_now(s, w, &gang, &need))
+    enum sched_reason why = starts_now(s, w, &gang, &need);
+    if (why == SCHED_REASON_NONE)
         decide_start_spots(s, w, SCHED_CAUSE_FITS);
-    else if (group_idle(s, w->group))
-        line_park(s, line, SCHED_REASON_NO_CAPACITY);
-    else if (waits_for_stops(s, w, &gang, &need))
-        line_park(s, line, SCHED_REASON_NO_CAPACITY);
-    else if (!evict_for(s, w, &gang, &need))
-        line_park(s, line, SCHED_REASON_NO_CAPACITY);
+    else if (group_idle(s, w->group) || why == SCHED_REASON_RESERVED ||
+             waits_for_stops(s, w, &gang, &need))
+        line_park(s, line, why);
+    else if (!evict_for(s, w, &gang, &need)) {
+        reserve_for(s, w, &gang, &need);
+        line_park(s, line, why);
+    }
     gang_done(&gang);
 }
 
@@ -105,9 +115,11 @@ const struct sched_decisions *sched_turn(struct sched *s, int64_t now_ms)
     timers_fire(s);
     share_refresh(s);
     hold_step(s);
+    reserve_begin(s);
     pass(s);
     for (int i = 0; s->retry && i < PASSES_MAX; i++)
         pass(s);
+    reserve_end(s);
     hold_claims_drop(s);
     gang_step(s);
     s->result.items = s->decisions.items;

@@ -62,7 +62,7 @@ void unit_imagine(struct sched *s, struct unit *u, bool out)
 
 /* ---- rights ------------------------------------------------------------------------------ */
 
-static bool strictly_lower(const struct group *g, const struct group *than)
+bool units_strictly_lower(const struct group *g, const struct group *than)
 {
     if (g->class_ != than->class_)
         return g->class_ > than->class_;
@@ -80,7 +80,7 @@ static uint8_t right_over(const struct sched *s, const struct evicting *e,
         return SCHED_CAUSE_IDLE_ONLY;
     if (g->team != me->team)
         return e->no_reclaim ? SCHED_CAUSES : SCHED_CAUSE_RECLAIM;
-    return group_rule(s, me)->may_preempt && strictly_lower(g, me) ? SCHED_CAUSE_PREEMPT
+    return group_rule(s, me)->may_preempt && units_strictly_lower(g, me) ? SCHED_CAUSE_PREEMPT
                                                                    : SCHED_CAUSES;
 }
 

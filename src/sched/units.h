@@ -43,6 +43,9 @@ bool units_worth(struct sched *s, struct evicting *e);
 /* Fills e->units for the requester. */
 void units_collect(struct sched *s, struct evicting *e);
 
+/* Is work of group G strictly lower than that of THAN, by class, then priority? */
+bool units_strictly_lower(const struct group *g, const struct group *than);
+
 struct amounts unit_charge(const struct unit *u);
 /* Takes the unit out of VIEW_THEN on trial, or puts it back. */
 void unit_imagine(struct sched *s, struct unit *u, bool out);

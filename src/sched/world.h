@@ -44,6 +44,11 @@ enum view { VIEW_NOW, VIEW_THEN, VIEW_PLAN, VIEW_EMPTY, VIEWS };
 
 #define MASK(view) (1U << (view))
 #define MASK_START (MASK(VIEW_NOW) | MASK(VIEW_THEN))
+/* Further questions that a mask can ask; for explanations. */
+#define MASK_USABLE (1U << 16)      /* with VIEW_EMPTY: only nodes that take work now */
+#define MASK_NO_CPU (1U << 17)      /* as if the request asked for no CPU */
+#define MASK_NO_MEMORY (1U << 18)   /* ... no host memory */
+#define MASK_NO_TOPOLOGY (1U << 19) /* ... no topology level */
 
 #define WHOLE_MILLI 1000
 #define DEVICES_MAX 1024      /* of one node */
@@ -178,6 +183,7 @@ struct workload {
     bool is_short;             /* in sched.below */
     bool in_running;
     uint8_t hold_cause;        /* enum sched_cause of its promise */
+    int32_t held_milli;        /* scratch of explain.c */
 };
 
 enum line_state { LINE_EMPTY, LINE_READY, LINE_PARKED };
@@ -276,6 +282,13 @@ struct claim { /* capacity that waiting work counts on, inside a turn */
     int32_t gpu_milli;
 };
 
+struct reservation {
+    struct workload *workload; /* who waits for it; NULL = none */
+    uint64_t last;             /* id of who had it last: tried in every turn */
+    int64_t start_ms;
+    unsigned attempts;         /* plans made in this turn */
+};
+
 struct sched {
     struct sched_config config;
     int64_t now_ms;
@@ -300,11 +313,13 @@ struct sched {
     struct heap timers;            /* back-off and holds */
     int64_t protected_until_ms;    /* when a victim that was passed over loses protection */
     uint32_t stopping;             /* LEAVING and ENDING tasks */
+    uint32_t ending_running;       /* RUNNING and HELD tasks that say when they end */
     uint32_t stopping_unknown;     /* restored stopping tasks: whom they stop for is unknown */
     VEC(struct sched_decision) decisions;
     struct sched_decisions result; /* of the last turn */
     struct arena arena;            /* device lists of the decisions */
     VEC(struct claim) claims;
+    struct reservation reserved;   /* of this turn, see reserve.h */
     struct placing *placing;       /* scratch, see place.h */
     struct evicting *evicting;     /* scratch, see evict.h */
 };

@@ -3,6 +3,7 @@
  * Random histories: after every call all sums agree with the tasks, gates and devices hold, and
  * without outside events everything comes to rest.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,9 +54,26 @@ static void add_job(struct history *h)
     job.no_burst = pick(h, 8) == 0;
     if (job.gpu_milli == 0)
         job.gpu_memory = (int64_t)(1 + pick(h, 80)) << 30;
+    if (pick(h, 3) == 0)
+        job.limit_ms = 1000 * (1 + (int64_t)pick(h, 300));
+    if (pick(h, 8) == 0)
+        job.min_run_ms = 1000 * (int64_t)pick(h, 60);
     if (pick(h, 6) == 0)
         job.only_node = 1 + pick(h, NODES);
     h->tasks[world_job(&h->w, job)] = job.tasks;
+}
+
+/* Explanations never disturb anything. */
+static void explain_some(struct history *h)
+{
+    for (unsigned n = 0; n < 5 && h->w.next_id > 0; n++) {
+        struct sched_explanation e;
+        uint64_t id = 1 + pick(h, (unsigned)h->w.next_id);
+        int r = sched_explain(h->w.s, id, h->w.now_ms, &e);
+        assert_true(r == 0 || r == -ENOENT || r == -EINVAL);
+        if (r == 0)
+            assert_true(e.reason < SCHED_REASONS && e.free >= 0);
+    }
 }
 
 /* Something happens to a random task. */
@@ -139,6 +157,7 @@ static void run_history(uint64_t seed)
         if (pick(&h, 3) == 0)
             stop_removed(&h);
         world_turn(&h.w);
+        explain_some(&h);
         if (step % 50 == 49)
             rest(&h);
         h.w.stop_by_hand = true;

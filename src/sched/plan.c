@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sched/plan.h"
+
+#include <stdlib.h>
+
+#include "base/qty.h"
+#include "sched/fit.h"
+#include "sched/gate.h"
+#include "sched/place.h"
+#include "sched/task.h"
+#include "sched/team.h"
+
+struct release {
+    int64_t end_ms;
+    struct task *task;
+    bool declared;
+};
+
+struct releases VEC_BODY(struct release);
+
+int64_t plan_task_end(const struct sched *s, const struct task *t, bool *ret_declared)
+{
+    const struct job_shape *job = t->workload->group->job;
+    int64_t span = job->limit_ms > 0 ? job->limit_ms : job->expected_ms;
+    *ret_declared = job->limit_ms > 0;
+    if (span == 0)
+        return INT64_MAX;
+    int64_t start = t->phase == TASK_HELD ? s->now_ms : t->since_ms;
+    int64_t end = qty_add_sat(start, span);
+    return end > s->now_ms ? end : s->now_ms + 1; /* overdue: any moment */
+}
+
+static void view_copy(struct sched *s)
+{
+    size_t it = 0;
+    s->root.used[VIEW_PLAN] = s->root.used[VIEW_THEN];
+    s->root.firm[VIEW_PLAN] = s->root.firm[VIEW_THEN];
+    for (struct team *t; (t = map_next(&s->teams, &it)) != NULL;) {
+        t->used[VIEW_PLAN] = t->used[VIEW_THEN];
+        t->firm[VIEW_PLAN] = t->firm[VIEW_THEN];
+    }
+    for (size_t i = 0; i < s->node_list.len; i++) {
+        struct node *n = s->node_list.items[i];
+        n->cpu_used[VIEW_PLAN] = n->cpu_used[VIEW_THEN];
+        n->memory_used[VIEW_PLAN] = n->memory_used[VIEW_THEN];
+        n->idle[VIEW_PLAN] = n->idle[VIEW_THEN];
+        for (uint32_t d = 0; d < n->device_count; d++)
+            n->devices[d].use[VIEW_PLAN] = n->devices[d].use[VIEW_THEN];
+    }
+}
+
+static int release_compare(const void *a, const void *b)
+{
+    const struct release *x = a, *y = b;
+    if (x->end_ms != y->end_ms)
+        return x->end_ms < y->end_ms ? -1 : 1;
+    if (x->task->workload->id != y->task->workload->id)
+        return x->task->workload->id < y->task->workload->id ? -1 : 1;
+    return x->task < y->task ? -1 : x->task > y->task;
+}
+
+static void collect(struct sched *s, struct releases *list)
+{
+    for (size_t i = 0; i < s->node_list.len; i++)
+        for (struct task *t = s->node_list.items[i]->tasks; t != NULL; t = t->next) {
+            bool declared;
+            int64_t end = plan_task_end(s, t, &declared);
+            if (end == INT64_MAX || (t->phase != TASK_RUNNING && t->phase != TASK_HELD))
+                continue;
+            struct release r = {end, t, declared};
+            vec_push(list, r);
+        }
+    if (list->len > 1)
+        qsort(list->items, list->len, sizeof(list->items[0]), release_compare);
+}
+
+/* Takes the tasks [FROM, TO) out of the plan, or puts them back. */
+static void release_range(const struct releases *list, size_t from, size_t to, int sign)
+{
+    for (size_t i = from; i < to; i++) {
+        struct task *task = list->items[i].task;
+        struct workload *w = task->workload;
+        uint32_t t = (uint32_t)(task - w->tasks);
+        struct amounts charge = task_charge(w, t);
+        team_use(w->group->team, VIEW_PLAN, &charge, !w->group->preemptible, -sign);
+        fit_take(task->node, task_shape(w, t), task_devices(task), task->device_count, VIEW_PLAN,
+                 -sign);
+    }
+}
+
+static bool fits(struct sched *s, const struct workload *w, const struct gang *gang,
+                 const struct amounts *need)
+{
+    return gate_open(w->group, need, MASK(VIEW_PLAN), NULL) &&
+           place_gang(s, w->group->job, w, gang, MASK(VIEW_PLAN));
+}
+
+/* How many of the ends it takes; more than the list has if all are not enough. */
+static size_t ends_needed(struct sched *s, const struct workload *w, const struct gang *gang,
+                          const struct amounts *need, const struct releases *list)
+{
+    size_t low = 0, high = list->len, at = list->len; /* low ends are not enough, high are */
+    release_range(list, 0, high, 1);
+    if (!fits(s, w, gang, need))
+        return list->len + 1;
+    while (low + 1 < high) {
+        size_t mid = low + (high - low) / 2;
+        if (mid < at)
+            release_range(list, mid, at, -1);
+        else
+            release_range(list, at, mid, 1);
+        at = mid;
+        if (fits(s, w, gang, need))
+            high = mid;
+        else
+            low = mid;
+    }
+    if (at < high)
+        release_range(list, at, high, 1);
+    return high;
+}
+
+bool plan_earliest(struct sched *s, const struct workload *w, const struct gang *gang,
+                   const struct amounts *need, struct plan *ret_plan)
+{
+    view_copy(s);
+    *ret_plan = (struct plan){.start_ms = s->now_ms, .declared = true};
+    if (fits(s, w, gang, need))
+        return true;
+    struct releases list = {0};
+    collect(s, &list);
+    size_t needed = ends_needed(s, w, gang, need, &list);
+    bool found = needed > 0 && needed <= list.len && fits(s, w, gang, need);
+    if (found) {
+        ret_plan->start_ms = list.items[needed - 1].end_ms;
+        ret_plan->waits_for = list.items[needed - 1].task->workload->id;
+        for (size_t i = 0; i < needed; i++)
+            ret_plan->declared = ret_plan->declared && list.items[i].declared;
+        /* What ends at the same instant is gone as well. */
+        size_t also = needed;
+        while (also < list.len && list.items[also].end_ms == ret_plan->start_ms)
+            also++;
+        release_range(&list, needed, also, 1);
+    }
+    vec_done(&list);
+    return found;
+}

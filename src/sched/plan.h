@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The near future: when could a blocked workload start, if running work ends when it said?
+ *
+ * plan_earliest() takes running tasks out of VIEW_PLAN in the order of their ends (declared
+ * run-time limits, else expected run times) until the gates are open and the gang has a place.
+ * Work that declares neither never ends here: an answer that leans on hope is no answer.
+ */
+#ifndef ALLOT_SCHED_PLAN_H
+#define ALLOT_SCHED_PLAN_H
+
+#include "sched/gang.h"
+#include "sched/world.h"
+
+struct plan {
+    int64_t start_ms;
+    bool declared;      /* rests on declared limits alone */
+    uint64_t waits_for; /* the workload whose end comes last; 0 = it could start now */
+};
+
+/* True with the plan; VIEW_PLAN then stands at its start, without the planned gang, whose spots
+ * are in s->placing. */
+bool plan_earliest(struct sched *s, const struct workload *w, const struct gang *gang,
+                   const struct amounts *need, struct plan *ret_plan);
+
+/* When the task ends as it said; INT64_MAX if it did not say. */
+int64_t plan_task_end(const struct sched *s, const struct task *t, bool *ret_declared);
+
+#endif

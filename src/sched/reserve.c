@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sched/reserve.h"
+
+#include "base/qty.h"
+#include "sched/fit.h"
+#include "sched/gate.h"
+#include "sched/place.h"
+#include "sched/plan.h"
+#include "sched/queue.h"
+#include "sched/team.h"
+#include "sched/units.h"
+#include "sched/workload.h"
+
+#define ATTEMPTS_MAX 8 /* plans a turn, for blocked workloads whose start cannot be computed */
+
+void reserve_begin(struct sched *s)
+{
+    struct workload *w = workload_find(s, s->reserved.last);
+    s->reserved = (struct reservation){0};
+    if (w == NULL)
+        return;
+    if (w->place == PLACE_GROUP)
+        line_wake(s, &w->group->line);
+    else if (w->place == PLACE_LINE)
+        line_wake(s, w->own);
+}
+
+void reserve_end(struct sched *s)
+{
+    s->reserved.workload = NULL;
+}
+
+void reserve_for(struct sched *s, struct workload *w, const struct gang *gang,
+                 const struct amounts *need)
+{
+    struct reservation *r = &s->reserved;
+    if (r->workload != NULL || r->attempts >= ATTEMPTS_MAX || gang->round > 0 ||
+        s->ending_running == 0)
+        return;
+    r->attempts++;
+    struct plan plan;
+    if (!plan_earliest(s, w, gang, need, &plan) || plan.waits_for == 0)
+        return;
+    place_take(s, VIEW_PLAN, 1);
+    team_use(w->group->team, VIEW_PLAN, need, !w->group->preemptible, 1);
+    r->workload = w;
+    r->last = w->id;
+    r->start_ms = plan.start_ms;
+}
+
+static bool outlasts(const struct sched *s, const struct workload *w)
+{
+    int64_t limit = w->group->job->limit_ms;
+    return limit == 0 || qty_add_sat(s->now_ms, limit) > s->reserved.start_ms;
+}
+
+/* Could the reserved workload evict W once it runs? */
+static bool evictable(const struct sched *s, const struct workload *w,
+                      const struct amounts *need)
+{
+    const struct group *mine = s->reserved.workload->group, *g = w->group;
+    if (!g->preemptible)
+        return false;
+    if (group_idle(s, g))
+        return !group_idle(s, mine);
+    if (g->team == mine->team)
+        return group_rule(s, mine)->may_preempt && units_strictly_lower(g, mine);
+    if (!group_rule(s, mine)->may_reclaim)
+        return false;
+    for (const struct team *t = mine->team; t->parent != NULL; t = t->parent)
+        if (!gate_within_share(t, &mine->job->least))
+            return false;
+    struct team *ours, *theirs;
+    team_part(mine->team, g->team, &ours, &theirs);
+    return !gate_within_share(theirs, need);
+}
+
+bool reserve_binds(const struct sched *s, const struct workload *w, const struct amounts *need)
+{
+    return s->reserved.workload != NULL && outlasts(s, w) && !evictable(s, w, need);
+}
+
+void reserve_started(struct sched *s, const struct workload *w)
+{
+    if (s->reserved.workload == NULL || !outlasts(s, w))
+        return;
+    struct amounts need = {0};
+    const struct placing *p = s->placing;
+    for (size_t i = 0; i < p->spots.len; i++)
+        amounts_add(&need, &p->spots.items[i].shape->charge, 1);
+    if (evictable(s, w, &need))
+        return;
+    place_take(s, VIEW_PLAN, 1);
+    team_use(w->group->team, VIEW_PLAN, &need, !w->group->preemptible, 1);
+}
