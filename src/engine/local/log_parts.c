@@ -5,10 +5,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -69,12 +69,13 @@ static ssize_t move_some(struct log_writer *w, int pipe)
     ssize_t n;
 
     if (w->fd < 0 || room <= 0) {
-        int waiting = 0;
-        char none;
+        struct pollfd p = {.fd = pipe, .events = POLLIN};
 
         /* Make no file before there is something to put in it. */
-        if (ioctl(pipe, FIONREAD, &waiting) == 0 && waiting == 0)
-            return read(pipe, &none, 1);
+        if (poll(&p, 1, 0) <= 0 || (p.revents & POLLIN) == 0) {
+            errno = EAGAIN;
+            return p.revents & POLLHUP ? 0 : -1;
+        }
         if (next_part(w) < 0)
             return discard(w, pipe);
         room = w->part_bytes;

@@ -64,10 +64,21 @@ static void add_scratch(struct build *b, const char *place)
     add2(b, "--tmpfs", place);
 }
 
+/* bubblewrap makes missing parents for root alone; these are for everybody. */
+static void add_parents(struct build *b, const char *place)
+{
+    for (const char *slash = strchr(place + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        add2(b, "--perms", "0755");
+        add2(b, "--dir", arena_strndup(&b->arena, place, (size_t)(slash - place)));
+    }
+}
+
 static void add_folder(struct build *b, int fd, int number, const char *place)
 {
-    if (fd >= 0 && place)
-        add3(b, "--bind-fd", arena_printf(&b->arena, "%d", number), place);
+    if (fd < 0 || place == NULL)
+        return;
+    add_parents(b, place);
+    add3(b, "--bind-fd", arena_printf(&b->arena, "%d", number), place);
 }
 
 static void add_mounts(struct build *b)
