@@ -74,8 +74,7 @@ static int make_token(struct core *core, const char *folder, char **ret_token, s
     api_token_make(secret);
     api_token_hash(secret, c.token.hash);
     /* The file first: a token that nobody knows would be worth nothing. */
-    r = dir < 0 ? -errno
-                : io_write_file_atomic(dir, TOKEN_FILE, secret, strlen(secret), 0600, 1);
+    r = dir < 0 ? -errno : io_write_file_atomic(dir, TOKEN_FILE, secret, strlen(secret), 0600, 1);
     if (r < 0)
         return err_set(err, r, ERR_UNAVAILABLE, "data", "check the folder's rights",
                        "cannot write '%s/%s': %s", folder, TOKEN_FILE, strerror(-r));
@@ -93,8 +92,8 @@ static int count_one(void *user, const struct model_team *team)
 }
 
 /* A known token in the file, or NULL. */
-static char *read_token(const struct store_ops *store, void *store_ctx,
-                        const char *folder, int64_t now_ms)
+static char *read_token(const struct store_ops *store, void *store_ctx, const char *folder,
+                        int64_t now_ms)
 {
     _cleanup_close_ int dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     _cleanup_free_ char *secret = NULL;
@@ -114,8 +113,8 @@ static char *read_token(const struct store_ops *store, void *store_ctx,
     return r == 0 ? steal_ptr(&secret) : NULL;
 }
 
-int bootstrap(struct core *core, const struct store_ops *store, void *store_ctx,
-              const char *folder, char **ret_token, struct err *err)
+int bootstrap(struct core *core, const struct store_ops *store, void *store_ctx, const char *folder,
+              char **ret_token, struct err *err)
 {
     int teams = 0;
     int r = api_token_init();

@@ -175,8 +175,7 @@ static int serve(struct server *s, const sigset_t *signals, struct err *err)
     int r = pthread_create(&s->core_thread, NULL, run_core, s);
 
     if (r != 0)
-        return err_set(err, -r, ERR_INTERNAL, NULL, NULL, "cannot start a thread: %s",
-                       strerror(r));
+        return err_set(err, -r, ERR_INTERNAL, NULL, NULL, "cannot start a thread: %s", strerror(r));
     r = bootstrap(s->core, &store_sqlite_ops, s->store, s->folder, &token, err);
     if (r == 0)
         r = api_start(s->api, err);
