@@ -10,6 +10,7 @@
 Servers listen on a free port of the loopback interface and keep their data in a folder of their
 own, which is removed together with every process that still runs from it.
 """
+import datetime
 import http.client
 import json
 import os
@@ -50,6 +51,31 @@ def wait_for(what, check, seconds=30.0):
         time.sleep(0.02)
 
 
+def ms(time_text):
+    """Milliseconds since 1970 of an ISO time."""
+    moment = datetime.datetime.fromisoformat(time_text.replace("Z", "+00:00"))
+    return round(moment.timestamp() * 1000)
+
+
+def check_devices(rows):
+    """No device is ever metered beyond one whole; returns milli-GPU-milliseconds of all."""
+    changes, total = {}, 0
+    for row in rows:
+        for device in row["devices"]:
+            end = row["end"] if row["end"] is not None else 1 << 62
+            if end > row["begin"]:
+                changes.setdefault(device, []).append((row["begin"], row["milli"]))
+                changes[device].append((end, -row["milli"]))
+            total += (end - row["begin"]) * row["milli"]
+    for device, steps in changes.items():
+        load = 0
+        for at, change in sorted(steps):
+            load += change
+            if load > 1000:
+                raise Failure(f"device {device} is metered {load} milli at {at}")
+    return total
+
+
 def supervisors(folder):
     """Process ids of the supervisors that work in a data folder."""
     pids = []
@@ -67,8 +93,8 @@ def supervisors(folder):
 class Server:
     def __init__(self, simulate="8xH100", options=(), data=None):
         self.simulate, self.options = simulate, list(options)
-        # Not below /tmp: tasks have a private one and could not see what a test puts there.
-        base = os.environ.get("ALLOT_TEST_DIR", "/var/tmp")
+        # Not below /tmp or /var/tmp: tasks have private ones and would not see what is put there.
+        base = os.environ.get("ALLOT_TEST_DIR", "/srv")
         self.folder = data or tempfile.mkdtemp(prefix="allot-test-", dir=base)
         self.data = os.path.join(self.folder, "data")
         self.process, self.address, self.token = None, None, None
@@ -195,6 +221,13 @@ class Server:
         if answer.status not in (200, 201):
             raise Failure(f"team {name}: {answer.status} {answer.body!r}")
         return answer.json
+
+    def allocations(self, ident):
+        """Intervals of a workload: begin and end (None = open) in ms, milli-GPU of each device."""
+        rows = self.get(f"/v1/workloads/{ident}/allocations")["allocations"]
+        return [{"devices": r["devices"], "attempt": r["attempt"], "begin": ms(r["started_at"]),
+                 "end": ms(r["ended_at"]) if r["ended_at"] else None,
+                 "milli": round(r["gpu"] * 1000) // max(1, len(r["devices"]))} for r in rows]
 
     # ---- the command line ------------------------------------------------------------------
 

@@ -252,7 +252,7 @@ def test_data_folder_not_writable():
 
 
 def test_the_server_is_well():
-    equal(server.get("/v1/status")["store_ok"], True, "store")
+    equal(server.get("/v1/status")["store"]["ok"], True, "store")
     equal(server.stop(), 0, "exit status")
 
 

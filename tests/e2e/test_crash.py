@@ -16,7 +16,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import tap  # noqa: E402
-from e2e.harness import Failure, Server, equal, expect, supervisors, wait_for  # noqa: E402
+from e2e.harness import Server, check_devices, equal, expect, supervisors, wait_for  # noqa: E402
 
 KILLS = int(sys.argv[1]) if len(sys.argv) > 1 else 200
 SEED = int(sys.argv[2]) if len(sys.argv) > 2 else 1
@@ -154,26 +154,13 @@ def test_nothing_ran_twice():
 
 def test_metering_is_exact():
     server, known = state["server"], state["rows"]
-    intervals = {}
-    for ident in known:
-        rows = server.get(f"/v1/workloads/{ident}/allocations")["allocations"]
-        for row in rows:
-            if row["end_ms"] is None:
-                raise Failure(f"allocation of ended workload {ident} is open: {row}")
-            share = row["gpu_milli"] // max(1, len(row["devices"]))
-            for device in row["devices"]:
-                intervals.setdefault(device, []).append((row["start_ms"], row["end_ms"], share))
-    expect(intervals, "nothing was metered")
-    for device, rows in intervals.items():
-        changes = sorted([(b, s) for b, e, s in rows if e > b] +
-                         [(e, -s) for b, e, s in rows if e > b])
-        load = 0
-        for at, change in changes:
-            load += change
-            expect(load <= 1000, f"device {device} is metered {load} milli at {at}")
-    by_allocation = sum((e - b) * s for rows in intervals.values() for b, e, s in rows)
-    usage = server.get("/v1/usage?from=0")["teams"]
-    equal(sum(u["allocated_milli_ms"] for u in usage), by_allocation, "usage of all teams")
+    rows = [row for ident in known for row in server.allocations(ident)]
+    expect(rows, "nothing was metered")
+    open_rows = [row for row in rows if row["end"] is None]
+    equal(open_rows, [], "open allocations of ended workloads")
+    total = check_devices(rows)
+    usage = server.get("/v1/usage?from=2020-01-01T00:00:00Z")["teams"]
+    equal(sum(u["allocated_milli_gpu_ms"] for u in usage), total, "usage of all teams")
 
 
 def test_no_process_is_left():
