@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "api/api.h"
 #include "base/cleanup.h"
@@ -197,7 +196,6 @@ int server_run(const struct server_config *config, struct err *err)
     int r;
 
     block_signals(&signals);
-    umask(0077);
     r = build(&s, err);
     if (r == 0)
         r = serve(&s, &signals, err);
