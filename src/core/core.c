@@ -256,10 +256,9 @@ static void turn(struct core *core, struct core_message *messages)
 
 static void record_start(struct core *core)
 {
-    core_record_event(core, core_journal_txn(core),
-                 &(struct model_event){.type = MODEL_EVENT_SERVER,
-                                       .task = -1,
-                                       .message = "server started"});
+    core_record_event(
+        core, core_journal_txn(core),
+        &(struct model_event){.type = MODEL_EVENT_SERVER, .task = -1, .message = "server started"});
 }
 
 void core_begin(struct core *core)
@@ -307,7 +306,7 @@ static void put_meta(struct core *core, const char *key, const char *value)
     struct store_txn *txn = core_journal_txn(core);
 
     core_journal_op(txn, &(struct store_op){.kind = STORE_PUT_META,
-                                       .meta = {key, arena_strdup(&txn->arena, value)}});
+                                            .meta = {key, arena_strdup(&txn->arena, value)}});
 }
 
 /* Continues the stored timeline within a boot; see core.h. */
@@ -399,13 +398,13 @@ static void free_shape(struct core_shape *s)
     free(s);
 }
 
-#define FREE_ALL(map_, type, destroy)                                                           \
-    do {                                                                                        \
-        size_t it_ = 0;                                                                         \
-        type *item_;                                                                            \
-        while ((item_ = map_next(&(map_), &it_)) != NULL)                                       \
-            destroy(item_);                                                                     \
-        map_done(&(map_));                                                                      \
+#define FREE_ALL(map_, type, destroy)                     \
+    do {                                                  \
+        size_t it_ = 0;                                   \
+        type *item_;                                      \
+        while ((item_ = map_next(&(map_), &it_)) != NULL) \
+            destroy(item_);                               \
+        map_done(&(map_));                                \
     } while (0)
 
 void core_destroy(struct core *core)

@@ -7,7 +7,8 @@
 
 #include <stdlib.h>
 
-static const char *describe_cause(struct core *core, const struct sched_decision *d)
+static const char *describe_cause(struct core *core, const struct sched_decision *d,
+                                  int64_t gpu_milli)
 {
     struct core_workload *other = map_get(&core->workloads, d->on_behalf_of);
 
@@ -31,7 +32,7 @@ static const char *describe_cause(struct core *core, const struct sched_decision
             .for_id = d->on_behalf_of,
             .for_name = other ? other->name : NULL,
             .for_team = other ? other->team->row.name : NULL,
-            .gpu_milli = d->gpu_milli,
+            .gpu_milli = gpu_milli,
         },
         &core->turn);
 }
@@ -118,8 +119,8 @@ static void launch(struct core *core, struct core_workload *w, int32_t index, co
         .node = arena_strdup(&txn->arena, t->node->row.name),
         .node_list = arena_strdup(&txn->arena, nodes),
         .request = &w->shape->model->groups[group].request,
-        .devices = arena_memdup(&txn->arena, t->devices,
-                                (size_t)t->device_count * sizeof(*t->devices)),
+        .devices =
+            arena_memdup(&txn->arena, t->devices, (size_t)t->device_count * sizeof(*t->devices)),
         .device_count = t->device_count,
         .group = group,
         .rank_in_group = rank_in_group,
@@ -137,14 +138,14 @@ static void decided_start(struct core *core, struct core_workload *w,
     open_allocation(core, w, index);
     core_record_task(core, w, index);
     core_record_workload_event(core, w, index, MODEL_EVENT_TASK_STARTING,
-                          arena_printf(&core->turn, "{\"cause\":\"%s\",\"gpu_milli\":%d}",
-                                       sched_cause_name(d->cause), d->gpu_milli),
-                          "task %d is placed on '%s': %s", index,
-                          w->tasks[index].node->row.name, describe_cause(core, d));
+                               arena_printf(&core->turn, "{\"cause\":\"%s\",\"gpu_milli\":%d}",
+                                            sched_cause_name(d->cause), d->gpu_milli),
+                               "task %d is placed on '%s': %s", index,
+                               w->tasks[index].node->row.name,
+                               describe_cause(core, d, d->gpu_milli));
 }
 
-static void decided_hold(struct core *core, struct core_workload *w,
-                         const struct sched_decision *d)
+static void decided_hold(struct core *core, struct core_workload *w, const struct sched_decision *d)
 {
     struct core_task *t = &core_workload_tasks(w)[d->task];
 
@@ -154,8 +155,8 @@ static void decided_hold(struct core *core, struct core_workload *w,
     t->held_until_ms = d->until_ms;
     core_record_task(core, w, (int32_t)d->task);
     core_record_workload_event(core, w, (int32_t)d->task, MODEL_EVENT_TASK_HELD, NULL,
-                          "a place on '%s' is held for task %u: %s", t->node->row.name, d->task,
-                          describe_cause(core, d));
+                               "a place on '%s' is held for task %u: %s", t->node->row.name,
+                               d->task, describe_cause(core, d, d->gpu_milli));
 }
 
 static void decided_unhold(struct core *core, struct core_workload *w,
@@ -165,42 +166,58 @@ static void decided_unhold(struct core *core, struct core_workload *w,
     core_task_set_state(core, w, (int32_t)d->task, MODEL_TASK_PENDING);
     core_record_task(core, w, (int32_t)d->task);
     core_record_workload_event(core, w, (int32_t)d->task, MODEL_EVENT_TASK_RELEASED, NULL,
-                          "the place held for task %u is given up: %s", d->task,
-                          describe_cause(core, d));
+                               "the place held for task %u is given up: %s", d->task,
+                               describe_cause(core, d, d->gpu_milli));
+}
+
+/* All that a workload gives up in this turn. */
+static int64_t taken_from(const struct sched_decisions *decisions, uint64_t workload)
+{
+    int64_t milli = 0;
+
+    for (size_t i = 0; i < decisions->count; i++)
+        if (decisions->items[i].kind == SCHED_EVICT && decisions->items[i].workload == workload)
+            milli += decisions->items[i].gpu_milli;
+    return milli;
+}
+
+/* Once a workload and turn, however many of its tasks go. */
+static void announce_eviction(struct core *core, struct core_workload *w,
+                              const struct sched_decision *d, int64_t gpu_milli)
+{
+    const char *why = describe_cause(core, d, gpu_milli);
+
+    w->evicted_ms = core->now_ms;
+    w->restarts++;
+    core_workload_set_message(w, "%s", why);
+    core_record_workload(core, w);
+    core_record_workload_event(
+        core, w, -1, MODEL_EVENT_EVICTED,
+        arena_printf(&core->turn,
+                     "{\"cause\":\"%s\",\"on_behalf_of\":%llu,\"gpu_milli\":%lld,"
+                     "\"price_ms\":%lld}",
+                     sched_cause_name(d->cause), (unsigned long long)d->on_behalf_of,
+                     (long long)gpu_milli, (long long)d->price_ms),
+        "%s", why);
 }
 
 static void decided_evict(struct core *core, struct core_workload *w,
                           const struct sched_decision *d)
 {
     char intent[MODEL_INTENT_MAX];
-    const char *why = describe_cause(core, d);
     int32_t index = (int32_t)d->task;
 
-    if (w->evicted_ms != core->now_ms || w->message == NULL) {
-        /* Once a workload and turn, however many of its tasks go. */
-        w->evicted_ms = core->now_ms;
-        w->restarts++;
-        core_workload_set_message(w, "%s", why);
-        core_record_workload(core, w);
-        core_record_workload_event(core, w, -1, MODEL_EVENT_EVICTED,
-                              arena_printf(&core->turn,
-                                           "{\"cause\":\"%s\",\"on_behalf_of\":%llu,"
-                                           "\"price_ms\":%lld}",
-                                           sched_cause_name(d->cause),
-                                           (unsigned long long)d->on_behalf_of,
-                                           (long long)d->price_ms),
-                              "%s", why);
-    }
     core_task_set_state(core, w, index, MODEL_TASK_STOPPING);
     core_record_task(core, w, index);
     core_record_workload_event(core, w, index, MODEL_EVENT_TASK_STOPPING, NULL,
-                          "task %d is asked to stop within %lld s: %s", index,
-                          (long long)(w->shape->model->grace_ms / 1000), why);
+                               "task %d is asked to stop within %lld s: %s", index,
+                               (long long)(w->shape->model->grace_ms / 1000), w->message);
     core_task_intent(w, index, intent);
     core_journal_effect(core, EFFECT_STOP, intent, NULL, w->shape->model->grace_ms);
 }
 
-static void carry_out(struct core *core, const struct sched_decision *d)
+static void carry_out(struct core *core, const struct sched_decisions *decisions,
+                      const struct sched_decision *d)
 {
     struct core_workload *w = map_get(&core->workloads, d->workload);
 
@@ -217,6 +234,8 @@ static void carry_out(struct core *core, const struct sched_decision *d)
         decided_unhold(core, w, d);
         break;
     case SCHED_EVICT:
+        if (w->evicted_ms != core->now_ms)
+            announce_eviction(core, w, d, taken_from(decisions, w->id));
         decided_evict(core, w, d);
         break;
     }
@@ -253,6 +272,6 @@ void core_decide(struct core *core)
     core->dirty = false;
     decisions = sched_turn(core->sched, core->now_ms);
     for (size_t i = 0; i < decisions->count; i++)
-        carry_out(core, &decisions->items[i]);
+        carry_out(core, decisions, &decisions->items[i]);
     launch_started(core, decisions);
 }

@@ -14,8 +14,8 @@ static const char *basis_name(enum sched_start_basis basis)
     return names[basis];
 }
 
-static struct model_explanation_holder holder_of(struct core *core, uint64_t id,
-                                                 int64_t gpu_milli, struct arena *arena)
+static struct model_explanation_holder holder_of(struct core *core, uint64_t id, int64_t gpu_milli,
+                                                 struct arena *arena)
 {
     const struct core_workload *w = map_get(&core->workloads, id);
 
@@ -49,8 +49,7 @@ static void fill_numbers(struct core *core, const struct core_workload *w,
     x->basis = basis_name(s->basis);
     x->waits_for = holder_of(core, s->waits_for, 0, arena);
     for (uint32_t i = 0; i < s->holder_count; i++) {
-        holders[x->holder_count] =
-            holder_of(core, s->holders[i], s->holder_gpu_milli[i], arena);
+        holders[x->holder_count] = holder_of(core, s->holders[i], s->holder_gpu_milli[i], arena);
         x->holder_count += holders[x->holder_count].id != 0;
     }
     x->holders = holders;

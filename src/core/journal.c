@@ -79,7 +79,7 @@ void core_journal_op(struct store_txn *txn, const struct store_op *op)
 }
 
 void core_journal_effect(struct core *core, enum core_effect_kind kind, const char *intent,
-                    const struct engine_start *start, int64_t grace_ms)
+                         const struct engine_start *start, int64_t grace_ms)
 {
     struct store_txn *txn = core_journal_txn(core);
     struct core_entry *e = core->journal.open;

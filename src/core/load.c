@@ -66,8 +66,8 @@ static int load_workload(void *user, const struct store_workload_row *row)
 
     if (team == NULL || shape == NULL)
         return err_set(l->err, -EUCLEAN, ERR_INTERNAL, "workloads", "restore a backup",
-                       "stored workload %llu refers to a missing %s",
-                       (unsigned long long)m->id, team ? "shape" : "team");
+                       "stored workload %llu refers to a missing %s", (unsigned long long)m->id,
+                       team ? "shape" : "team");
     r = core_shape_ready(shape, l->err);
     if (r < 0)
         return r;
@@ -113,9 +113,8 @@ static int restore_in_sched(struct core *core, const struct model_task *m)
 
     if (m->state == MODEL_TASK_PENDING)
         return 0;
-    return sched_task_restore(core->sched, m->workload, (uint32_t)m->index,
-                              sched_state(m->state), m->node, m->devices,
-                              (uint32_t)m->device_count, since);
+    return sched_task_restore(core->sched, m->workload, (uint32_t)m->index, sched_state(m->state),
+                              m->node, m->devices, (uint32_t)m->device_count, since);
 }
 
 static int load_task(void *user, const struct model_task *m)
@@ -273,8 +272,8 @@ void core_load_reconcile(struct core *core)
             if (!model_task_state_holds(t->state))
                 continue;
             core_task_intent(w, i, intent);
-            intents[count++] = (struct engine_intent){arena_strdup(&core->turn, intent),
-                                                      t->state, t->devices, t->device_count};
+            intents[count++] = (struct engine_intent){arena_strdup(&core->turn, intent), t->state,
+                                                      t->devices, t->device_count};
             if (t->state == MODEL_TASK_STOPPING)
                 core_journal_effect(core, EFFECT_STOP, intent, NULL, w->shape->model->grace_ms);
         }

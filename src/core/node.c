@@ -58,8 +58,7 @@ int core_node_to_sched(struct core *core, struct core_node *n)
 
     for (int32_t i = 0; i < row->device_count; i++)
         devices[i] = (struct sched_device){row->devices[i].mig_profile,
-                                           row->devices[i].memory_bytes,
-                                           row->devices[i].mig_milli};
+                                           row->devices[i].memory_bytes, row->devices[i].mig_milli};
     for (int32_t i = 0; i < row->label_count; i++)
         labels[i] = (struct sched_label){row->labels[i].key, row->labels[i].value};
     core->dirty = true;
@@ -112,8 +111,11 @@ static void record_node(struct core *core, const struct core_node *n, struct sto
     row->drained = n->row.drained;
     core_journal_op(txn, &(struct store_op){.kind = STORE_PUT_NODE, .node = row});
     core_record_event(core, txn,
-                 &(struct model_event){.type = MODEL_EVENT_NODE, .task = -1,
-                                       .node = n->row.name, .actor = actor, .message = text});
+                      &(struct model_event){.type = MODEL_EVENT_NODE,
+                                            .task = -1,
+                                            .node = n->row.name,
+                                            .actor = actor,
+                                            .message = text});
 }
 
 void core_node_report(struct core *core, const struct model_node *report)

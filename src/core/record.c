@@ -55,8 +55,8 @@ void core_record_task(struct core *core, struct core_workload *w, int32_t index)
         .state = t->state,
         .node = t->node ? t->node->row.id : 0,
         .node_name = t->node ? arena_strdup(&txn->arena, t->node->row.name) : NULL,
-        .devices = arena_memdup(&txn->arena, t->devices,
-                                (size_t)t->device_count * sizeof(*t->devices)),
+        .devices =
+            arena_memdup(&txn->arena, t->devices, (size_t)t->device_count * sizeof(*t->devices)),
         .device_count = t->device_count,
         .gpu_milli = t->gpu_milli,
         .held_until_ms = t->held_until_ms,
@@ -74,8 +74,8 @@ void core_record_allocation(struct core *core, const struct model_allocation *a)
     struct store_txn *txn = core_journal_txn(core);
     struct model_allocation *row = arena_memdup(&txn->arena, a, sizeof(*a));
 
-    row->devices = arena_memdup(&txn->arena, a->devices,
-                                (size_t)a->device_count * sizeof(*a->devices));
+    row->devices =
+        arena_memdup(&txn->arena, a->devices, (size_t)a->device_count * sizeof(*a->devices));
     core_journal_op(txn, &(struct store_op){.kind = STORE_PUT_ALLOCATION, .allocation = row});
 }
 
@@ -95,7 +95,7 @@ void core_record_event(struct core *core, struct store_txn *txn, const struct mo
 }
 
 void core_record_workload_event(struct core *core, const struct core_workload *w, int32_t task,
-                           const char *type, const char *data, const char *fmt, ...)
+                                const char *type, const char *data, const char *fmt, ...)
 {
     struct store_txn *txn = core_journal_txn(core);
     struct strbuf text = STRBUF_INIT;
@@ -104,17 +104,18 @@ void core_record_workload_event(struct core *core, const struct core_workload *w
     va_start(ap, fmt);
     strbuf_addv(&text, fmt, ap);
     va_end(ap);
-    core_record_event(core, txn, &(struct model_event){
-                                .type = type,
-                                .workload = w->id,
-                                .task = task,
-                                .workload_name = w->name,
-                                .team = w->team->row.name,
-                                .node = task >= 0 && w->tasks && w->tasks[task].node
-                                            ? w->tasks[task].node->row.name
-                                            : NULL,
-                                .message = strbuf_str(&text),
-                                .data = data,
-                            });
+    core_record_event(core, txn,
+                      &(struct model_event){
+                          .type = type,
+                          .workload = w->id,
+                          .task = task,
+                          .workload_name = w->name,
+                          .team = w->team->row.name,
+                          .node = task >= 0 && w->tasks && w->tasks[task].node
+                                      ? w->tasks[task].node->row.name
+                                      : NULL,
+                          .message = strbuf_str(&text),
+                          .data = data,
+                      });
     strbuf_done(&text);
 }

@@ -53,8 +53,7 @@ static bool gang_runs(const struct core_workload *w)
     int32_t n = 0;
 
     for (int32_t i = 0; i < shape->task_count; i++)
-        n += w->tasks[i].state == MODEL_TASK_RUNNING ||
-             w->tasks[i].state == MODEL_TASK_SUCCEEDED;
+        n += w->tasks[i].state == MODEL_TASK_RUNNING || w->tasks[i].state == MODEL_TASK_SUCCEEDED;
     return n >= shape->min_tasks;
 }
 
@@ -69,13 +68,13 @@ static void started(struct core *core, struct subject *s, const struct engine_ev
     w->refusals = 0;
     core_record_task(core, w, s->index);
     core_record_workload_event(core, w, s->index, MODEL_EVENT_TASK_STARTED, NULL,
-                          "task %d runs on '%s'", s->index, s->t->node->row.name);
+                               "task %d runs on '%s'", s->index, s->t->node->row.name);
     if (w->started_ms == 0 && w->state == MODEL_WORKLOAD_RUNNING && gang_runs(w)) {
         w->started_ms = core->now_ms;
         core_workload_arm_limit(core, w);
         core_record_workload(core, w);
         core_record_workload_event(core, w, -1, MODEL_EVENT_STARTED, NULL, "%d of %d tasks run",
-                              w->running, w->shape->model->task_count);
+                                   w->running, w->shape->model->task_count);
     }
 }
 
@@ -152,7 +151,7 @@ static void failed(struct core *core, struct subject *s, const struct engine_eve
         return;
     }
     core_workload_stop(core, w, code, -1, NULL,
-                  arena_printf(&core->turn, "task %d: %s", s->index, how));
+                       arena_printf(&core->turn, "task %d: %s", s->index, how));
 }
 
 static void exited(struct core *core, struct subject *s, const struct engine_event *event)
@@ -165,9 +164,9 @@ static void exited(struct core *core, struct subject *s, const struct engine_eve
     s->t->exit_signal = event->exit_signal;
     s->t->allocation.busy_ns = event->busy_ns;
     core_record_workload_event(core, w, s->index, MODEL_EVENT_TASK_ENDED,
-                          arena_printf(&core->turn, "{\"exit_code\":%d,\"signal\":%d}",
-                                       event->exit_code, event->exit_signal),
-                          "task %d: %s", s->index, how_it_ended(core, event));
+                               arena_printf(&core->turn, "{\"exit_code\":%d,\"signal\":%d}",
+                                            event->exit_code, event->exit_signal),
+                               "task %d: %s", s->index, how_it_ended(core, event));
     if (w->state == MODEL_WORKLOAD_STOPPING) {
         finish(core, s, MODEL_TASK_CANCELLED, end_ms);
         core_workload_review(core, w);
@@ -189,13 +188,13 @@ static void lost(struct core *core, struct subject *s, const struct engine_event
     int64_t end_ms = core_timeline(core, event->boot_ms);
 
     core_record_workload_event(core, w, s->index, MODEL_EVENT_TASK_LOST, NULL, "task %d lost: %s",
-                          s->index, event->message ? event->message : "no exit record");
+                               s->index, event->message ? event->message : "no exit record");
     if (w->state == MODEL_WORKLOAD_STOPPING) {
         finish(core, s, MODEL_TASK_CANCELLED, end_ms);
     } else {
         w->restarts++;
         core_workload_set_message(w, "task %d was lost: %s", s->index,
-                             event->message ? event->message : "no exit record");
+                                  event->message ? event->message : "no exit record");
         requeue(core, s, SCHED_STOP_REQUEUE, end_ms);
         core_record_workload(core, w);
     }
@@ -209,7 +208,7 @@ static void refused(struct core *core, struct subject *s, const struct engine_ev
     int64_t end_ms = core_timeline(core, event->boot_ms);
 
     core_record_workload_event(core, w, s->index, MODEL_EVENT_TASK_REFUSED, NULL,
-                          "task %d could not be launched: %s", s->index, why);
+                               "task %d could not be launched: %s", s->index, why);
     if (w->state == MODEL_WORKLOAD_STOPPING) {
         finish(core, s, MODEL_TASK_CANCELLED, end_ms);
         core_workload_review(core, w);
@@ -225,7 +224,7 @@ static void refused(struct core *core, struct subject *s, const struct engine_ev
     }
     finish(core, s, MODEL_TASK_FAILED, end_ms);
     core_workload_stop(core, w, 126, -1, NULL,
-                  arena_printf(&core->turn, "could not be launched: %s", why));
+                       arena_printf(&core->turn, "could not be launched: %s", why));
 }
 
 static void usage(struct core *core, struct subject *s, const struct engine_event *event)

@@ -27,8 +27,7 @@ static const struct sched_request *convert_request(const struct model_request *r
     struct sched_request *q = arena_new(arena, struct sched_request);
     struct sched_mig_request *mig =
         arena_new_array(arena, struct sched_mig_request, (size_t)r->mig_count);
-    struct sched_label *labels =
-        arena_new_array(arena, struct sched_label, (size_t)r->label_count);
+    struct sched_label *labels = arena_new_array(arena, struct sched_label, (size_t)r->label_count);
 
     for (int32_t i = 0; i < r->mig_count; i++)
         mig[i] = (struct sched_mig_request){r->mig[i].profile, (uint32_t)r->mig[i].count};
@@ -53,8 +52,7 @@ static const struct sched_request *convert_request(const struct model_request *r
 static void convert(struct core_shape *s)
 {
     const struct model_shape *m = s->model;
-    struct sched_task *tasks =
-        arena_new_array(&s->arena, struct sched_task, (size_t)m->task_count);
+    struct sched_task *tasks = arena_new_array(&s->arena, struct sched_task, (size_t)m->task_count);
     struct sched_group *groups =
         arena_new_array(&s->arena, struct sched_group, (size_t)m->group_count);
     uint32_t n = 0;
@@ -64,8 +62,8 @@ static void convert(struct core_shape *s)
         const struct model_group *group = &m->groups[g];
         const struct sched_request *request = convert_request(&group->request, &s->arena);
 
-        groups[g] = (struct sched_group){group->name, (uint32_t)group->min_tasks,
-                                         group->topology_required};
+        groups[g] =
+            (struct sched_group){group->name, (uint32_t)group->min_tasks, group->topology_required};
         s->gpu_milli += group->tasks * model_request_gpu_milli(&group->request, 0);
         for (int32_t i = 0; i < group->tasks; i++, n++)
             tasks[n] = (struct sched_task){request, (uint32_t)g, m->task_count - (int32_t)n};
@@ -138,7 +136,7 @@ struct core_shape *core_shape_intern(struct core *core, const struct model_shape
 }
 
 void core_shape_sched(const struct core_shape *s, uint64_t id, uint64_t team, bool accepted,
-                 struct sched_workload *ret)
+                      struct sched_workload *ret)
 {
     *ret = s->sched;
     ret->id = id;

@@ -17,7 +17,7 @@ static void apply_stop(struct core *core, struct core_entry *entry)
     if (w == NULL || w->state == MODEL_WORKLOAD_STOPPING)
         return;
     core_workload_stop(core, w, 0, s->grace_ms, entry->command->actor.name,
-                  arena_printf(&core->turn, "stopped by %s", entry->command->actor.name));
+                       arena_printf(&core->turn, "stopped by %s", entry->command->actor.name));
 }
 
 int core_command_stop(struct core *core, struct core_command *c)
@@ -39,14 +39,15 @@ int core_command_stop(struct core *core, struct core_command *c)
     s->grace_ms = c->grace_ms;
     entry->staged = s;
     entry->apply = apply_stop;
-    core_record_event(core, &entry->txn, &(struct model_event){
-                                        .type = MODEL_EVENT_STOPPING,
-                                        .workload = w->id,
-                                        .task = -1,
-                                        .workload_name = w->name,
-                                        .team = w->team->row.name,
-                                        .actor = c->actor.name,
-                                        .message = "asked to stop",
-                                    });
+    core_record_event(core, &entry->txn,
+                      &(struct model_event){
+                          .type = MODEL_EVENT_STOPPING,
+                          .workload = w->id,
+                          .task = -1,
+                          .workload_name = w->name,
+                          .team = w->team->row.name,
+                          .actor = c->actor.name,
+                          .message = "asked to stop",
+                      });
     return 0;
 }

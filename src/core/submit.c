@@ -42,8 +42,7 @@ static int refuse(struct core *core, struct core_command *c, const struct model_
 
     switch (f->reason) {
     case SCHED_REASON_ABOVE_LIMIT:
-        return err_set(&c->err, -E2BIG, ERR_LIMIT, NULL,
-                       "ask for less, or have the limit raised",
+        return err_set(&c->err, -E2BIG, ERR_LIMIT, NULL, "ask for less, or have the limit raised",
                        "workload '%s' asks for %s but team '%s' may use at most %s", name, asked,
                        where, most);
     case SCHED_REASON_ABOVE_GUARANTEE:
@@ -53,10 +52,9 @@ static int refuse(struct core *core, struct core_command *c, const struct model_
                        "team '%s' is %s",
                        name, asked, where, most);
     case SCHED_REASON_NO_SUCH_DEVICE:
-        return err_set(&c->err, -E2BIG, ERR_UNSATISFIABLE, NULL,
-                       "see 'allot node list' for what there is",
-                       "no node has the device that task %u of workload '%s' asks for", f->task,
-                       name);
+        return err_set(
+            &c->err, -E2BIG, ERR_UNSATISFIABLE, NULL, "see 'allot node list' for what there is",
+            "no node has the device that task %u of workload '%s' asks for", f->task, name);
     default:
         return err_set(&c->err, -E2BIG, ERR_UNSATISFIABLE, NULL,
                        "ask for less, or split it into more tasks",
@@ -89,8 +87,7 @@ static int find_team(struct core *core, struct core_command *c, const struct mod
         return err_set(&c->err, -ENOENT, ERR_NOT_FOUND, "team", "see 'allot team list'",
                        "team '%s' does not exist", w->team);
     if (team->children)
-        return err_set(&c->err, -EINVAL, ERR_INVALID, "team",
-                       "submit to one of the teams below it",
+        return err_set(&c->err, -EINVAL, ERR_INVALID, "team", "submit to one of the teams below it",
                        "team '%s' has child teams; workloads live in leaf teams", w->team);
     *ret_team = team;
     return core_access_team(&c->actor, team, &c->err);
@@ -169,16 +166,17 @@ static void record_new(struct core *core, struct core_entry *entry, struct core_
         .launch_json = launch_json(m->launch, arena),
     };
     core_journal_op(&entry->txn,
-               &(struct store_op){.kind = STORE_PUT_WORKLOAD, .new_workload = row});
-    core_record_event(core, &entry->txn, &(struct model_event){
-                                        .type = MODEL_EVENT_SUBMITTED,
-                                        .workload = w->id,
-                                        .task = -1,
-                                        .workload_name = w->name,
-                                        .team = w->team->row.name,
-                                        .actor = w->owner,
-                                        .message = model_kind_name(w->shape->model->kind),
-                                    });
+                    &(struct store_op){.kind = STORE_PUT_WORKLOAD, .new_workload = row});
+    core_record_event(core, &entry->txn,
+                      &(struct model_event){
+                          .type = MODEL_EVENT_SUBMITTED,
+                          .workload = w->id,
+                          .task = -1,
+                          .workload_name = w->name,
+                          .team = w->team->row.name,
+                          .actor = w->owner,
+                          .message = model_kind_name(w->shape->model->kind),
+                      });
 }
 
 static void apply_submit(struct core *core, struct core_entry *entry)

@@ -9,7 +9,7 @@ void core_task_intent(const struct core_workload *w, int32_t index, char *text)
 }
 
 void core_task_set_state(struct core *core, struct core_workload *w, int32_t index,
-                    enum model_task_state state)
+                         enum model_task_state state)
 {
     struct core_task *t = &core_workload_tasks(w)[index];
 
@@ -54,5 +54,5 @@ void core_task_stop(struct core *core, struct core_workload *w, int32_t index, i
     core_record_task(core, w, index);
     core_task_intent(w, index, intent);
     core_journal_effect(core, EFFECT_STOP, intent, NULL,
-                   grace_ms < 0 ? w->shape->model->grace_ms : grace_ms);
+                        grace_ms < 0 ? w->shape->model->grace_ms : grace_ms);
 }

@@ -140,11 +140,11 @@ int core_command_team_put(struct core *core, struct core_command *c)
     entry->apply = apply_put;
     core_journal_op(&entry->txn, &(struct store_op){.kind = STORE_PUT_TEAM, .team = staged});
     core_record_event(core, &entry->txn,
-                 &(struct model_event){.type = MODEL_EVENT_TEAM,
-                                       .task = -1,
-                                       .team = row.name,
-                                       .actor = c->actor.name,
-                                       .message = existing ? "team changed" : "team created"});
+                      &(struct model_event){.type = MODEL_EVENT_TEAM,
+                                            .task = -1,
+                                            .team = row.name,
+                                            .actor = c->actor.name,
+                                            .message = existing ? "team changed" : "team created"});
     c->ret_team = arena_memdup(&c->arena, &row, sizeof(row));
     return 0;
 }
@@ -170,21 +170,21 @@ int core_command_team_delete(struct core *core, struct core_command *c)
     if (r < 0)
         return r;
     if (t == NULL)
-        return err_set(&c->err, -ENOENT, ERR_NOT_FOUND, "name", NULL,
-                       "team '%s' does not exist", c->name);
+        return err_set(&c->err, -ENOENT, ERR_NOT_FOUND, "name", NULL, "team '%s' does not exist",
+                       c->name);
     if (t->children || t->live)
         return err_set(&c->err, -EBUSY, ERR_CONFLICT, NULL, "end or delete them first",
-                       "team '%s' has %u child teams and %u live workloads", c->name,
-                       t->children, t->live);
+                       "team '%s' has %u child teams and %u live workloads", c->name, t->children,
+                       t->live);
     entry = core_journal_command(core, c);
     entry->staged = t;
     entry->apply = apply_delete;
     core_journal_op(&entry->txn, &(struct store_op){.kind = STORE_DELETE_TEAM, .id = t->row.id});
     core_record_event(core, &entry->txn,
-                 &(struct model_event){.type = MODEL_EVENT_TEAM_DELETED,
-                                       .task = -1,
-                                       .team = t->row.name,
-                                       .actor = c->actor.name,
-                                       .message = "team deleted"});
+                      &(struct model_event){.type = MODEL_EVENT_TEAM_DELETED,
+                                            .task = -1,
+                                            .team = t->row.name,
+                                            .actor = c->actor.name,
+                                            .message = "team deleted"});
     return 0;
 }

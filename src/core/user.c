@@ -11,9 +11,9 @@
 static void user_event(struct core *core, struct core_entry *entry, const char *type,
                        const char *actor, const char *text)
 {
-    core_record_event(core, &entry->txn,
-                 &(struct model_event){.type = type, .task = -1, .actor = actor,
-                                       .message = text});
+    core_record_event(
+        core, &entry->txn,
+        &(struct model_event){.type = type, .task = -1, .actor = actor, .message = text});
 }
 
 static void apply_user_put(struct core *core, struct core_entry *entry)
@@ -56,8 +56,8 @@ int core_command_user_delete(struct core *core, struct core_command *c)
     if (r < 0)
         return r;
     if (map_get_str(&core->users, c->name) == NULL)
-        return err_set(&c->err, -ENOENT, ERR_NOT_FOUND, "name", NULL,
-                       "user '%s' does not exist", c->name);
+        return err_set(&c->err, -ENOENT, ERR_NOT_FOUND, "name", NULL, "user '%s' does not exist",
+                       c->name);
     entry = core_journal_command(core, c);
     entry->staged = arena_strdup(&entry->txn.arena, c->name);
     entry->apply = apply_user_delete;

@@ -13,8 +13,8 @@
 #include <string.h>
 
 struct core_workload *core_workload_new(struct core *core, uint64_t id, const char *name,
-                                   const char *owner, struct core_team *team,
-                                   struct core_shape *shape)
+                                        const char *owner, struct core_team *team,
+                                        struct core_shape *shape)
 {
     struct core_workload *w = calloc(1, sizeof(*w));
 
@@ -72,7 +72,7 @@ static void count_state(struct core *core, const struct core_workload *w, int by
 }
 
 void core_workload_set_state(struct core *core, struct core_workload *w,
-                        enum model_workload_state state)
+                             enum model_workload_state state)
 {
     if (w->state == state)
         return;
@@ -111,7 +111,7 @@ static void cancel_waiting(struct core *core, struct core_workload *w)
 }
 
 void core_workload_stop(struct core *core, struct core_workload *w, int32_t exit_code,
-                   int64_t grace_ms, const char *actor, const char *why)
+                        int64_t grace_ms, const char *actor, const char *why)
 {
     w->exit_code = exit_code;
     core_workload_set_message(w, "%s", why);
@@ -124,13 +124,13 @@ void core_workload_stop(struct core *core, struct core_workload *w, int32_t exit
         core_task_stop(core, w, i, grace_ms);
     core_record_workload(core, w);
     core_record_event(core, core_journal_txn(core),
-                 &(struct model_event){.type = MODEL_EVENT_STOPPING,
-                                       .workload = w->id,
-                                       .task = -1,
-                                       .workload_name = w->name,
-                                       .team = w->team->row.name,
-                                       .actor = actor,
-                                       .message = why});
+                      &(struct model_event){.type = MODEL_EVENT_STOPPING,
+                                            .workload = w->id,
+                                            .task = -1,
+                                            .workload_name = w->name,
+                                            .team = w->team->row.name,
+                                            .actor = actor,
+                                            .message = why});
     core_workload_review(core, w);
 }
 
@@ -149,10 +149,10 @@ static void end(struct core *core, struct core_workload *w)
     core_workload_set_state(core, w, outcome(w));
     core_record_workload(core, w);
     core_record_workload_event(core, w, -1, MODEL_EVENT_ENDED,
-                          arena_printf(&core->turn, "{\"state\":\"%s\",\"exit_code\":%d}",
-                                       model_workload_state_name(w->state), w->exit_code),
-                          "%s%s%s", model_workload_state_name(w->state), w->message ? ": " : "",
-                          w->message ? w->message : "");
+                               arena_printf(&core->turn, "{\"state\":\"%s\",\"exit_code\":%d}",
+                                            model_workload_state_name(w->state), w->exit_code),
+                               "%s%s%s", model_workload_state_name(w->state),
+                               w->message ? ": " : "", w->message ? w->message : "");
     core->dirty = true;
     map_del_str(&w->team->names, w->name);
     map_del(&core->workloads, w->id);
@@ -191,7 +191,7 @@ void core_workload_check_limits(struct core *core)
         if (w->limit_at_ms > core->now_ms)
             return;
         core_workload_stop(core, w, 124, -1, NULL,
-                      arena_printf(&core->turn, "ran longer than its max_run_time of %s",
-                                   qty_format_duration_ms(w->shape->model->limit_ms, text)));
+                           arena_printf(&core->turn, "ran longer than its max_run_time of %s",
+                                        qty_format_duration_ms(w->shape->model->limit_ms, text)));
     }
 }

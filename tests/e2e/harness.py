@@ -208,7 +208,12 @@ class Server:
     def wait_state(self, ident, *states, seconds=60.0):
         def reached():
             workload = self.workload(ident)
-            return workload if workload["state"] in states else None
+            if workload["state"] in states:
+                return workload
+            if workload["state"] in ("succeeded", "failed", "cancelled"):
+                log = self.allot("logs", str(ident), check=False).stdout[-1000:]
+                raise Failure(f"{ident} has {workload['state']} ({workload['message']})\n{log}")
+            return None
         return wait_for(f"{ident} to be {' or '.join(states)}", reached, seconds)
 
     def team(self, name, gpu=None, limit=None, **more):
