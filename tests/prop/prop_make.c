@@ -168,8 +168,16 @@ static void request_make(struct prop_world *w, struct sched_request *q)
         q->only_node = 1 + prop_below(w, w->node_count);
 }
 
+int prop_topology_tell(struct sched *s)
+{
+    static const char *const levels[] = {"zone"};
+    return sched_topology_set(s, levels, 1);
+}
+
 void prop_make(struct prop_world *w)
 {
+    if (prop_topology_tell(w->s[0]) < 0)
+        prop_fail(w, "the topology is refused");
     teams_make(w);
     uint32_t nodes = 1 + (uint32_t)prop_below(w, PROP_NODES_MAX - 1);
     for (uint32_t i = 0; i < nodes; i++)
@@ -189,6 +197,7 @@ static void groups_make(struct prop_world *w, struct sched_workload *d, struct s
     for (uint32_t g = 0; g < 2; g++) {
         groups[g].name = g == 0 ? "lead" : "worker";
         groups[g].min_tasks = (uint32_t)prop_below(w, members[g] + 1);
+        groups[g].required = prop_chance(w, 20) ? "zone" : NULL;
         least += groups[g].min_tasks;
     }
     d->groups = groups;
@@ -232,6 +241,8 @@ struct prop_workload *prop_workload_make(struct prop_world *w)
     d->min_tasks = prop_chance(w, 50) ? n : 1 + (uint32_t)prop_below(w, n);
     if (n > 1 && prop_chance(w, 10))
         groups_make(w, d, tasks);
+    d->topology_required = prop_chance(w, 10) ? "zone" : NULL;
+    d->topology_preferred = prop_chance(w, 5) ? "zone" : NULL;
     d->limit_ms = prop_chance(w, 20) ? 1000 * (int64_t)(1 + prop_below(w, 60)) : 0;
     d->min_run_ms = prop_chance(w, 10) ? 3000 : 0;
     d->restart_cost_ms = prop_chance(w, 20) ? 1000 * (int64_t)prop_below(w, 100) : 0;

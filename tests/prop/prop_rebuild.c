@@ -86,6 +86,8 @@ bool prop_rebuild(struct prop_world *w)
     if (w->s[1] != NULL)
         sched_destroy(w->s[1]);
     w->s[1] = sched_create(&w->config);
+    if (prop_topology_tell(w->s[1]) < 0)
+        return prop_fail(w, "the topology is not restored");
     for (uint32_t t = 0; t < w->team_count; t++) {
         if (sched_team_set(w->s[1], &w->teams[t].decl) < 0)
             return prop_fail(w, "team %u is not restored", t);

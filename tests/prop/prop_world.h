@@ -134,6 +134,8 @@ static inline bool prop_chance(struct prop_world *w, uint32_t percent)
 void prop_team_numbers(struct prop_world *w, struct sched_team *team);
 /* A fresh workload that is not known yet. */
 struct prop_workload *prop_workload_make(struct prop_world *w);
+/* Nodes carry a zone, and the zone is a level of the topology. */
+int prop_topology_tell(struct sched *s);
 /* Teams, nodes and requests of a new world. */
 void prop_make(struct prop_world *w);
 
