@@ -124,9 +124,11 @@ static bool explain_check(struct prop_world *w)
         if (x.reason == SCHED_REASON_NONE)
             return prop_fail(w, "workload %zu waits for nothing", i);
         if (x.position == 0 || x.position > x.pending)
-            return prop_fail(w, "workload %zu is number %u of %u", i, x.position, x.pending);
+            return prop_fail(w, "workload %zu (%s) is number %u of %u", i,
+                             sched_reason_name(x.reason), x.position, x.pending);
         if (x.holder_count > SCHED_EXPLAIN_HOLDERS || x.missing < 0 || x.free < 0)
-            return prop_fail(w, "the numbers of workload %zu are impossible", i);
+            return prop_fail(w, "workload %zu (%s): missing %" PRId64 ", free %" PRId64, i,
+                             sched_reason_name(x.reason), x.missing, x.free);
     }
     return true;
 }
