@@ -205,7 +205,7 @@ static int check_operands(struct parse *p)
 
     if (cli_option_given(p->args, "help"))
         return 0;
-    if (count < (size_t)c->min_operands)
+    if (count + p->args->command_count < (size_t)c->min_operands)
         return err_set(p->err, -EINVAL, ERR_MISSING, NULL, NULL, "'%s' needs %s", c->name,
                        c->usage ? c->usage : "an argument");
     if (c->max_operands != CLI_MANY && count > (size_t)c->max_operands)
