@@ -70,14 +70,14 @@ static int run_list(struct cli *cli, const struct cli_args *args)
         struct json_object *n = cli_json_at(reply, "nodes", i);
         const char *state = state_text(n);
 
-        cli_table_row(t, NULL);
+        cli_table_row(t, CLI_TABLE_TOP);
         cli_table_cell(t, cli_json_text(n, "name"), CLI_CYAN);
         cli_table_cell(t, state, cli_state_color(state));
         cli_table_cell(t, gpus_text(cli, n), CLI_PLAIN);
         cli_table_cell(t, cli_milli_text(cli, cli_json_milli(n, "gpu_used", MODEL_UNLIMITED)),
                        CLI_PLAIN);
         cli_table_cell(t, cli_json_text(n, "cpu"), CLI_PLAIN);
-        cli_table_cell(t, cli_json_text(n, "memory"), CLI_PLAIN);
+        cli_table_cell(t, cli_memory_text(cli, n, "memory"), CLI_PLAIN);
         cli_table_cell(t, cli_json_text(n, "sharing"), CLI_PLAIN);
         cli_table_cell(t, cli_json_text(n, "limits"), CLI_PLAIN);
     }
@@ -127,12 +127,12 @@ static void print_devices(struct cli *cli, struct json_object *node)
         const char *profile = cli_json_text(d, "mig_profile"), *type = cli_json_text(d, "type");
         int64_t used = cli_json_milli(use, "gpu_used", 0);
 
-        cli_table_row(t, NULL);
+        cli_table_row(t, CLI_TABLE_TOP);
         cli_table_cell(t, arena_printf(&cli->arena, "%zu", i), CLI_PLAIN);
         cli_table_cell(t,
                        profile && type ? arena_printf(&cli->arena, "%s %s", type, profile) : type,
                        CLI_PLAIN);
-        cli_table_cell(t, cli_json_text(d, "memory"), CLI_PLAIN);
+        cli_table_cell(t, cli_memory_text(cli, d, "memory"), CLI_PLAIN);
         cli_table_cell(t, cli_bar(&cli->style, used, 1000, 8, &cli->arena), CLI_GREEN);
         cli_table_cell(t, cli_milli_text(cli, used), CLI_PLAIN);
         cli_table_cell(t, holders_text(cli, use), CLI_PLAIN);
@@ -173,7 +173,7 @@ static int run_show(struct cli *cli, const struct cli_args *args)
     cli_field(cli, "gpus", gpus_text(cli, n));
     cli_field(cli, "used", cli_milli_text(cli, cli_json_milli(n, "gpu_used", MODEL_UNLIMITED)));
     cli_field(cli, "cpu", cli_safe(cli, cli_json_text(n, "cpu")));
-    cli_field(cli, "memory", cli_safe(cli, cli_json_text(n, "memory")));
+    cli_field(cli, "memory", cli_memory_text(cli, n, "memory"));
     cli_field(cli, "sharing",
               sharing && strcmp(sharing, "none") == 0
                   ? "none: parts of a GPU are counted, not enforced"

@@ -40,7 +40,7 @@ static void print_row(struct cli *cli, struct cli_table *t, struct json_object *
 {
     const char *state = cli_safe(cli, cli_json_text(w, "state"));
 
-    cli_table_row(t, NULL);
+    cli_table_row(t, CLI_TABLE_TOP);
     cli_table_cell(t, cli_json_text(w, "id"), CLI_CYAN);
     cli_table_cell(t, cli_json_text(w, "name"), CLI_PLAIN);
     cli_table_cell(t, cli_json_text(w, "team"), CLI_PLAIN);
@@ -51,7 +51,7 @@ static void print_row(struct cli *cli, struct cli_table *t, struct json_object *
     }
     cli_table_cell(t, state, cli_state_color(state));
     cli_table_cell(t, cli_request_text(cli, w), CLI_PLAIN);
-    cli_table_cell(t, cli_duration(cli_now_ms(cli) - cli_json_time(w, "submitted_at"), &cli->arena),
+    cli_table_cell(t, cli_age(cli_now_ms(cli) - cli_json_time(w, "submitted_at"), &cli->arena),
                    CLI_PLAIN);
     cli_table_cell(t, cli_workload_note(cli, w), CLI_PLAIN);
 }

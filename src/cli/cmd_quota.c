@@ -59,14 +59,13 @@ static enum cli_color bar_color(int64_t used, int64_t guarantee, int64_t entitle
     return used <= entitled ? CLI_YELLOW : CLI_RED;
 }
 
-static struct libscols_line *add_row(const struct quota *q, struct json_object *team,
-                                     struct libscols_line *parent)
+static size_t add_row(const struct quota *q, struct json_object *team, size_t parent)
 {
     struct cli *cli = q->cli;
     int64_t guarantee = amount(q, team, "guarantee", 0), used = amount(q, team, "used", 0);
     int64_t limit = amount(q, team, "limit", MODEL_UNLIMITED);
     int64_t entitled = amount(q, team, "entitled", guarantee);
-    struct libscols_line *line = cli_table_row(q->table, parent);
+    size_t line = cli_table_row(q->table, parent);
 
     cli_table_cell(q->table, cli_json_text(team, "name"), CLI_PLAIN);
     cli_table_cell(
@@ -81,8 +80,7 @@ static struct libscols_line *add_row(const struct quota *q, struct json_object *
     return line;
 }
 
-static void add_children(const struct quota *q, const char *parent, struct libscols_line *line,
-                         int depth)
+static void add_children(const struct quota *q, const char *parent, size_t line, int depth)
 {
     for (size_t i = 0; depth < DEPTH_MAX && i < cli_json_len(q->list, "teams"); i++) {
         struct json_object *team = cli_json_at(q->list, "teams", i);
@@ -113,7 +111,7 @@ static void add_top(const struct quota *q)
         const char *parent = cli_json_text(team, "parent"), *name = cli_json_text(team, "name");
 
         if (name && (parent == NULL || find_team(q->list, parent) == NULL))
-            add_children(q, name, add_row(q, team, NULL), 1);
+            add_children(q, name, add_row(q, team, CLI_TABLE_TOP), 1);
     }
 }
 
@@ -137,7 +135,7 @@ static void print_resource(struct cli *cli, struct json_object *list, const char
     struct json_object *top = team ? find_team(list, team) : NULL;
 
     if (top)
-        add_children(&q, team, add_row(&q, top, NULL), 1);
+        add_children(&q, team, add_row(&q, top, CLI_TABLE_TOP), 1);
     else
         add_top(&q);
     cli_table_end(q.table);

@@ -33,6 +33,7 @@
 #define LOOK_MIN_MS 20
 #define LOOK_MAX_MS 1000
 #define DRAIN_MS 10000
+#define WAIT_SHOWN_MS 250 /* what starts sooner needs no word about waiting */
 
 enum wish { WISH_NONE, WISH_DETACH, WISH_STOP, WISH_STOP_SENT, WISH_LEAVE };
 
@@ -49,6 +50,7 @@ struct watch {
     char state[16]; /* of the workload, at the last look */
     int64_t restarts;
     int64_t tasks;
+    int64_t since_ms;         /* when it began to wait, by the boot clock */
     int look_ms;              /* pause before the next look */
     struct json_object *last; /* the last answer; owned */
 };
@@ -104,7 +106,7 @@ static void show_wait(struct watch *w)
     int64_t in_ms;
 
     if (cli_get(cli, arena_printf(&cli->arena, "%s/explain", w->path), &x, &err) < 0 ||
-        cli_json_text(x, "reason") == NULL)
+        cli_json_text(x, "reason") == NULL || cli_json_int(x, "position", 0) == 0)
         return;
     in_ms = cli_json_int(x, "start_in_ms", 0);
     if (cli_json_time(x, "start_at") && in_ms >= MS_PER_S)
@@ -147,6 +149,7 @@ static void tell_restart(struct watch *w, struct json_object *now)
     if (restarts <= w->restarts)
         return;
     w->restarts = restarts;
+    w->since_ms = clock_boot_ms();
     w->said[0] = '\0';
     say(w, arena_printf(&w->cli->arena, "%s%s; it is queued again and goes on by itself",
                         message ? "" : "stopped to make room",
@@ -180,7 +183,7 @@ static int look(struct watch *w, struct err *err)
     json_object_put(w->last);
     w->last = now;
     if (strcmp(state, "pending") == 0) {
-        if (w->wish == WISH_NONE)
+        if (w->wish == WISH_NONE && clock_boot_ms() - w->since_ms >= WAIT_SHOWN_MS)
             show_wait(w);
     } else if (w->follow == NULL && (!is_final(state) || cli_json_time(now, "started_at"))) {
         return begin_stream(w, err);
@@ -298,6 +301,7 @@ static int watch(struct watch *w, struct err *err)
     int r = 0;
 
     w->look_ms = LOOK_MIN_MS;
+    w->since_ms = clock_boot_ms();
     while (r == 0 && w->wish != WISH_DETACH && w->wish != WISH_LEAVE) {
         struct arena kept = cli_scratch_begin(w->cli);
 
@@ -341,6 +345,7 @@ static int exit_code(struct watch *w)
 {
     struct cli *cli = w->cli;
     int64_t code = cli_json_int(w->last, "exit_code", 0);
+    int64_t own = cli_json_int(cli_task_of(w->last, 0), "exit_code", 0);
     const char *message = cli_json_text(w->last, "message");
 
     if (strcmp(w->state, "succeeded") == 0)
@@ -349,6 +354,8 @@ static int exit_code(struct watch *w)
         say(w, arena_printf(&cli->arena, "%s: %s", w->state, cli_safe(cli, message)));
     else
         say(w, arena_printf(&cli->arena, "%s with exit code %lld", w->state, (long long)code));
+    if (code == 0)
+        code = own; /* a cancelled workload has no code of its own; its task was killed */
     if (code > 0)
         return (int)(code & 0xff);
     return strcmp(w->state, "cancelled") == 0 ? CLI_EXIT_INTERRUPTED : CLI_EXIT_OWN;

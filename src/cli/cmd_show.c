@@ -90,8 +90,9 @@ static void print_head(struct cli *cli, struct json_object *w)
         cli_field(
             cli, "starts with",
             arena_printf(&cli->arena, "%lld tasks", (long long)cli_json_int(w, "min_tasks", 0)));
-    cli_field(cli, "cpu", cli_safe(cli, cli_json_text(w, "cpu")));
-    cli_field(cli, "memory", cli_safe(cli, cli_json_text(w, "memory")));
+    if (cli_json_milli(w, "cpu", 0) > 0)
+        cli_field(cli, "cpu", cli_safe(cli, cli_json_text(w, "cpu")));
+    cli_field(cli, "memory", cli_memory_text(cli, w, "memory"));
     print_times(cli, w);
     cli_field(cli, "max run time", cli_safe(cli, cli_json_text(w, "max_run_time")));
     cli_field(cli, "expected", cli_safe(cli, cli_json_text(w, "expected_run_time")));
@@ -110,14 +111,12 @@ static void print_head(struct cli *cli, struct json_object *w)
 
 static const char *task_note(struct cli *cli, struct json_object *t)
 {
-    const char *message = cli_json_text(t, "message");
-    bool ended = cli_json_time(t, "ended_at") != 0;
+    const char *message = cli_safe(cli, cli_json_text(t, "message"));
 
-    if (ended && cli_json_get(t, "exit_code"))
-        return arena_printf(&cli->arena, "exit %lld%s%s",
-                            (long long)cli_json_int(t, "exit_code", 0), message ? ": " : "",
-                            cli_safe(cli, message));
-    return cli_safe(cli, message);
+    if (cli_json_get(t, "exit_code") == NULL || strstr(message, "exit code"))
+        return message;
+    return arena_printf(&cli->arena, "exit %lld%s%s", (long long)cli_json_int(t, "exit_code", 0),
+                        *message ? ": " : "", message);
 }
 
 static void print_tasks(struct cli *cli, struct json_object *w, bool all)
@@ -139,7 +138,7 @@ static void print_tasks(struct cli *cli, struct json_object *w, bool all)
         struct json_object *t = cli_json_at(w, CLI_TASKS, i);
         const char *state = cli_safe(cli, cli_json_text(t, "state"));
 
-        cli_table_row(table, NULL);
+        cli_table_row(table, CLI_TABLE_TOP);
         cli_table_cell(table, cli_json_text(t, "index"), CLI_PLAIN);
         cli_table_cell(table, state, cli_state_color(state));
         cli_table_cell(table, cli_json_text(t, "node"), CLI_PLAIN);

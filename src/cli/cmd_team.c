@@ -54,7 +54,7 @@ static int run_list(struct cli *cli, const struct cli_args *args)
     for (size_t i = 0; i < cli_json_len(list, "teams"); i++) {
         struct json_object *team = cli_json_at(list, "teams", i);
 
-        cli_table_row(t, NULL);
+        cli_table_row(t, CLI_TABLE_TOP);
         cli_table_cell(t, cli_json_text(team, "name"), CLI_CYAN);
         cli_table_cell(t, cli_json_text(team, "parent"), CLI_PLAIN);
         cli_table_cell(t, amounts_text(cli, team, "guarantee"), CLI_PLAIN);

@@ -33,7 +33,7 @@ static int run_list(struct cli *cli, const struct cli_args *args)
     for (size_t i = 0; i < cli_json_len(reply, "tokens"); i++) {
         struct json_object *token = cli_json_at(reply, "tokens", i);
 
-        cli_table_row(t, NULL);
+        cli_table_row(t, CLI_TABLE_TOP);
         cli_table_cell(t, cli_json_text(token, "id"), CLI_CYAN);
         cli_table_cell(t, cli_json_text(token, "user"), CLI_PLAIN);
         cli_table_cell(t, cli_json_text(token, "label"), CLI_PLAIN);

@@ -105,7 +105,7 @@ static void print_node(struct cli *cli, struct cli_table *t, struct json_object 
 
     if (cli_json_bool(n, "drained") && strcmp(state, "up") == 0)
         state = "drained";
-    cli_table_row(t, NULL);
+    cli_table_row(t, CLI_TABLE_TOP);
     cli_table_cell(t, cli_json_text(n, "name"), CLI_PLAIN);
     cli_table_cell(t, state, cli_state_color(state));
     cli_table_cell(t, devices_text(cli, n, used, total), CLI_GREEN);

@@ -66,7 +66,7 @@ static void add_row(struct cli *cli, struct cli_table *t, const char *name, int6
     int64_t idle = allocated > busy ? allocated - busy : 0;
     int64_t percent = allocated > 0 ? (qty_mul_div(busy, 200, allocated) + 1) / 2 : 0;
 
-    cli_table_row(t, NULL);
+    cli_table_row(t, CLI_TABLE_TOP);
     cli_table_cell(t, name, CLI_PLAIN);
     cli_table_cell(t, amount_text(cli, allocated, hours), CLI_BOLD);
     cli_table_cell(t, amount_text(cli, busy, hours), CLI_PLAIN);

@@ -35,7 +35,7 @@ static int run_list(struct cli *cli, const struct cli_args *args)
     for (size_t i = 0; i < cli_json_len(reply, "users"); i++) {
         struct json_object *u = cli_json_at(reply, "users", i);
 
-        cli_table_row(t, NULL);
+        cli_table_row(t, CLI_TABLE_TOP);
         cli_table_cell(t, cli_json_text(u, "name"), CLI_CYAN);
         cli_table_cell(t, cli_json_text(u, "role"), CLI_PLAIN);
         cli_table_cell(t, cli_join_text(cli, u, "teams", ", "), CLI_PLAIN);

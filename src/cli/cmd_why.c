@@ -101,7 +101,7 @@ static void print_holders(struct cli *cli, struct json_object *x)
     for (size_t i = 0; i < count; i++) {
         struct json_object *h = cli_json_at(x, "holders", i);
 
-        cli_table_row(t, NULL);
+        cli_table_row(t, CLI_TABLE_TOP);
         cli_table_cell(t, cli_json_text(h, "id"), CLI_CYAN);
         cli_table_cell(t, cli_json_text(h, "name"), CLI_PLAIN);
         cli_table_cell(t, cli_json_text(h, "team"), CLI_PLAIN);
@@ -196,7 +196,7 @@ static void print_history(struct cli *cli, uint64_t id)
         struct json_object *e = cli_json_at(reply, "events", i);
         const char *message = cli_json_text(e, "message");
 
-        cli_table_row(t, NULL);
+        cli_table_row(t, CLI_TABLE_TOP);
         cli_table_cell(t, cli_when_text(cli, e, "time"), CLI_PLAIN);
         cli_table_cell(t, message ? message : cli_json_text(e, "type"), CLI_PLAIN);
     }

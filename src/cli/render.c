@@ -21,11 +21,28 @@ const char *cli_milli_text(struct cli *cli, int64_t milli)
 
 const char *cli_bytes_text(struct cli *cli, int64_t bytes)
 {
-    char text[QTY_TEXT_MAX];
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+    size_t unit = 0;
+    int64_t one = 1, tenths;
 
     if (bytes == MODEL_UNLIMITED)
         return "-";
-    return arena_strdup(&cli->arena, qty_format_bytes(bytes, text));
+    while (unit + 1 < ARRAY_LEN(units) && bytes / one >= 1024) {
+        one *= 1024;
+        unit++;
+    }
+    tenths = bytes / one * 10 + bytes % one * 10 / one;
+    if (tenths % 10 == 0)
+        return arena_printf(&cli->arena, "%lld%s", (long long)(tenths / 10), units[unit]);
+    return arena_printf(&cli->arena, "%lld.%lld%s", (long long)(tenths / 10),
+                        (long long)(tenths % 10), units[unit]);
+}
+
+const char *cli_memory_text(struct cli *cli, struct json_object *json, const char *path)
+{
+    int64_t bytes = cli_json_bytes(json, path, 0);
+
+    return bytes > 0 ? cli_bytes_text(cli, bytes) : "-";
 }
 
 const char *cli_when_text(struct cli *cli, struct json_object *json, const char *path)
@@ -183,9 +200,9 @@ static const char *ended_note(struct cli *cli, struct json_object *w)
     const char *message = cli_json_text(w, "message");
     int64_t code = cli_json_int(w, "exit_code", 0);
 
-    if (code != 0 && message && *message)
+    if (code != 0 && message && *message && strstr(message, "exit code") == NULL)
         return arena_printf(&cli->arena, "exit %lld: %s", (long long)code, cli_safe(cli, message));
-    if (code != 0)
+    if (code != 0 && (message == NULL || *message == '\0'))
         return arena_printf(&cli->arena, "exit %lld", (long long)code);
     return cli_safe(cli, message);
 }

@@ -25,9 +25,12 @@ const char *cli_workload_note(struct cli *cli, struct json_object *workload);
 /* A reason of the scheduler in a few words: "team at its limit". */
 const char *cli_reason_text(struct cli *cli, const char *reason);
 
-/* Amounts as people read them: "2", "0.25" of thousandths; "10GiB"; "-" for MODEL_UNLIMITED. */
+/* Amounts as people read them: "2", "0.25" of thousandths; "10GiB", "23.5GiB" (cut to a tenth);
+ * "-" for MODEL_UNLIMITED. */
 const char *cli_milli_text(struct cli *cli, int64_t milli);
 const char *cli_bytes_text(struct cli *cli, int64_t bytes);
+/* The memory at PATH likewise; "-" when absent or 0. */
+const char *cli_memory_text(struct cli *cli, struct json_object *json, const char *path);
 /* "3m ago" at PATH of JSON; "-" when absent. */
 const char *cli_when_text(struct cli *cli, struct json_object *json, const char *path);
 /* "gpu 0,3" of a node: the devices of a task or allocation. */

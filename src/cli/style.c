@@ -116,6 +116,19 @@ const char *cli_duration(int64_t ms, struct arena *arena)
                             : arena_printf(arena, "%lldd %lldh", s / 86400, s % 86400 / 3600);
 }
 
+const char *cli_age(int64_t ms, struct arena *arena)
+{
+    long long s = ms > 0 ? ms / MS_PER_S : 0;
+
+    if (s < 60)
+        return arena_printf(arena, "%llds", s);
+    if (s < 3600)
+        return arena_printf(arena, "%lldm", s / 60);
+    if (s < 86400)
+        return arena_printf(arena, "%lldh", s / 3600);
+    return arena_printf(arena, "%lldd", s / 86400);
+}
+
 const char *cli_when(int64_t then_ms, int64_t now_ms, struct arena *arena)
 {
     int64_t age = now_ms - then_ms;

@@ -50,6 +50,8 @@ const char *cli_bar(const struct cli_style *s, int64_t part, int64_t whole, int 
 
 /* "4s", "3m", "2h 10m", "5d 3h": two units at most. Negative counts as 0. */
 const char *cli_duration(int64_t ms, struct arena *arena);
+/* For lists: one unit, whole: "0s", "49s", "3m", "5d". */
+const char *cli_age(int64_t ms, struct arena *arena);
 /* "just now", "3m ago", "in 10m"; "-" for 0. */
 const char *cli_when(int64_t then_ms, int64_t now_ms, struct arena *arena);
 

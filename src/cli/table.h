@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tables for people, through libsmartcols.
+ * Tables for people, laid out here and printed through libsmartcols.
  *
- * On a terminal the table fits its width: columns marked CLI_COLUMN_CUT are shortened first. In
- * a pipe every cell is whole and columns are plain text. Control characters in cells are shown
- * as escapes by the library, so hostile names cannot steer the terminal. Cells are copied.
+ * On a terminal the table fits its width: what is too wide is taken from the columns marked
+ * CLI_COLUMN_CUT, the last of them first, and cut cells end with an ellipsis. In a pipe every
+ * cell is whole and columns are plain text. Cells are copied, and made harmless for a terminal.
  *
  *     static const struct cli_column columns[] = {{"ID", CLI_COLUMN_RIGHT}, {"NAME"}};
  *     struct cli_table *t = cli_table_new(cli, columns, ARRAY_LEN(columns));
- *     cli_table_row(t, NULL);
+ *     cli_table_row(t, CLI_TABLE_TOP);
  *     cli_table_cell(t, "81", CLI_PLAIN);
  *     cli_table_cell(t, name, CLI_BOLD);
  *     cli_table_end(t);  // prints and releases
@@ -22,7 +22,6 @@
 
 struct cli;
 struct cli_table;
-struct libscols_line;
 
 enum cli_column_flag {
     CLI_COLUMN_RIGHT = 1,
@@ -31,17 +30,24 @@ enum cli_column_flag {
 };
 
 struct cli_column {
-    const char *title;
-    int flags; /* of enum cli_column_flag */
+    const char *title; /* static */
+    int flags;         /* of enum cli_column_flag */
 };
 
-/* An empty table; COLUMNS need not outlive the call. */
+/* The parent of a row that has none. */
+#define CLI_TABLE_TOP ((size_t)-1)
+
+/* An empty table; COLUMNS must live until cli_table_end(). */
 struct cli_table *cli_table_new(struct cli *cli, const struct cli_column *columns, size_t count);
-/* Begins a row; PARENT (NULL = top) matters with CLI_COLUMN_TREE. */
-struct libscols_line *cli_table_row(struct cli_table *t, struct libscols_line *parent);
-/* The next cell of the row; NULL becomes "-". */
+/* Begins a row and returns its number; PARENT (a number, or CLI_TABLE_TOP) matters with
+ * CLI_COLUMN_TREE. */
+size_t cli_table_row(struct cli_table *t, size_t parent);
+/* The next cell of the row; NULL and "" become "-". Cells that are left out are empty. */
 void cli_table_cell(struct cli_table *t, const char *text, enum cli_color color);
 /* Prints to cli->out and releases T. */
 void cli_table_end(struct cli_table *t);
+
+/* Columns of a terminal that TEXT takes. */
+int cli_text_width(const char *text);
 
 #endif

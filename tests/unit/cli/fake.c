@@ -22,6 +22,7 @@ static VEC(struct answer) answers;
 static struct strbuf calls;
 static bool unreachable;
 char *fake_out, *fake_err;
+struct cli_style fake_style;
 
 struct http_client {
     char unused;
@@ -33,6 +34,7 @@ int fake_setup(void **state)
 {
     (void)state;
     unreachable = false;
+    fake_style = (struct cli_style){.width = 80};
     return 0;
 }
 
@@ -176,7 +178,7 @@ int fake_run_words(const char *const *words)
     cli.out = open_memstream(&fake_out, &out_len);
     cli.err = open_memstream(&fake_err, &err_len);
     assert_true(cli.out && cli.err);
-    cli.style = (struct cli_style){.width = 80};
+    cli.style = fake_style;
     cli.config.server = "http://fake";
     cli.commands = cli_builtin_commands;
     while (words[argc])

@@ -30,6 +30,8 @@ int fake_run(const char *line);
 /* Likewise with words as they are, NULL-terminated. */
 int fake_run_words(const char *const *words);
 extern char *fake_out, *fake_err;
+/* How output may look; plain and 80 columns wide at the start of each test. */
+extern struct cli_style fake_style;
 
 /* setup and teardown of every test */
 int fake_setup(void **state);

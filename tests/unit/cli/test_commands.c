@@ -100,6 +100,29 @@ static void names_cannot_steer_the_terminal(void **state)
     assert_null(strchr(fake_out, '\a'));
 }
 
+static void a_terminal_gets_what_fits(void **state)
+{
+    (void)state;
+    fake_answer("GET /v1/workloads?state=live&limit=200", 200,
+                "{\"workloads\":[" WAITING "," RUNNING "]}");
+    fake_style.tty = true;
+    fake_style.width = 66;
+    expect("ps", 0,
+           "ID  NAME    TEAM      STATE    ASKS FOR   AGE  NOTE\n"
+           "83  serve   product   pending  2 GPU      10s  #1: team at its li~\n"
+           "81  digits  research  running  6 x 1 GPU   3m  6 of 6 tasks, 1 re~\n");
+    fake_style.width = 52;
+    assert_int_equal(fake_run("ps"), 0);
+    for (const char *l = fake_out; *l; l += strcspn(l, "\n") + 1)
+        assert_true(strcspn(l, "\n") <= 60); /* columns have a least width */
+    fake_style.color = true;
+    fake_style.width = 80;
+    assert_int_equal(fake_run("ps"), 0);
+    assert_non_null(strstr(fake_out, "\033[33mpending"));
+    assert_int_equal(fake_run("ps --no-color"), 0);
+    assert_null(strchr(fake_out, '\033'));
+}
+
 /* ---- one workload ------------------------------------------------------------------------- */
 
 static void show_tells_everything(void **state)
@@ -582,6 +605,7 @@ int main(void)
         TEST(ps_says_where_the_ended_are),
         TEST(json_is_passed_on),
         TEST(names_cannot_steer_the_terminal),
+        TEST(a_terminal_gets_what_fits),
         TEST(show_tells_everything),
         TEST(why_explains_a_wait),
         TEST(why_tells_what_happened),
