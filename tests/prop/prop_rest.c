@@ -123,7 +123,9 @@ static bool explain_check(struct prop_world *w)
             return prop_fail(w, "workload %zu waits and is not explained: %d", i, rc);
         if (x.reason == SCHED_REASON_NONE)
             return prop_fail(w, "workload %zu waits for nothing", i);
-        if (x.position == 0 || x.position > x.pending)
+        bool queued = x.reason != SCHED_REASON_HELD && x.reason != SCHED_REASON_BACKOFF &&
+                      prop_count(p, PROP_LEAVING) + prop_count(p, PROP_ENDING) == 0;
+        if ((queued && x.position == 0) || x.position > x.pending)
             return prop_fail(w, "workload %zu (%s) is number %u of %u", i,
                              sched_reason_name(x.reason), x.position, x.pending);
         if (x.holder_count > SCHED_EXPLAIN_HOLDERS || x.missing < 0 || x.free < 0)
