@@ -5,7 +5,7 @@
  * Purpose. A world is made from a seed: teams, nodes, a stock of requests. It keeps books of its
  * own about every task and tells the scheduler what happens; what the scheduler decides is
  * checked against the books by code that was written from the rules alone and recomputes
- * everything from scratch (prop_naive.h, prop_judge.c).
+ * everything from scratch (prop_naive.h, prop_judge.h).
  *
  * Two schedulers may run side by side: s[0] lives through the whole history, s[1] is rebuilt
  * from the books at some instant (prop_rebuild()). Each report goes to both and both must answer
@@ -169,7 +169,7 @@ bool prop_stops_due(struct prop_world *w);
 /* A report that is a repetition, too late or nonsense: refused, and nothing changes. */
 bool prop_nonsense(struct prop_world *w);
 
-/* Turns until nothing changes; every decision is judged (prop_judge.c). */
+/* Turns until nothing changes; every decision is judged (prop_turn.c). */
 bool prop_turns(struct prop_world *w);
 /* What must hold whenever nothing moves (prop_rest.c). */
 bool prop_rest_check(struct prop_world *w);
