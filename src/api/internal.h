@@ -201,8 +201,9 @@ void handle_token_create(struct api_call *call);
 void handle_token_delete(struct api_call *call);
 /* submit.c */
 void handle_submit(struct api_call *call);
-/* workloads.c */
+/* workload_list.c */
 void handle_workload_list(struct api_call *call);
+/* workloads.c */
 void handle_workload_get(struct api_call *call);
 void handle_workload_stop(struct api_call *call);
 void handle_workload_explain(struct api_call *call);

@@ -2,6 +2,7 @@
 #include "net/http_client.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <string.h>
 #include <strings.h>
 
@@ -22,15 +23,22 @@ struct transfer {
     bool too_large;
 };
 
+static void init_curl(void)
+{
+    curl_global_init(CURL_GLOBAL_DEFAULT);
+}
+
 int http_client_create(const char *url, const char *token, struct http_client **ret_client,
                        struct err *err)
 {
     _cleanup_(http_client_destroyp) struct http_client *c = calloc(1, sizeof(*c));
     const char *remedy = "write http://HOST:PORT, https://HOST or unix:/path/to/socket";
+    static pthread_once_t once = PTHREAD_ONCE_INIT; /* libcurl's own is not thread-safe */
     char *host;
 
     if (c == NULL)
         abort();
+    pthread_once(&once, init_curl);
     if (strncmp(url, "unix:/", 6) == 0) {
         c->unix_path = strdup(strchr(url, '/'));
         c->base = strdup("http://localhost");

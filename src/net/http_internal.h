@@ -2,9 +2,10 @@
 /*
  * What the parts of the HTTP server share. Nothing outside src/net includes this.
  *
- * Parts: http_server.c (daemon, connections, the life of a request), http_target.c (path and
- * query), http_reply.c (replies), http_stream.c (streams), http_relay.c (upgrades), http_pump.c
- * (the one extra thread: deadlines, ticks, hang-ups of sleeping streams, relays).
+ * Parts: http_server.c (daemon, connections), http_exchange.c (the life of a request),
+ * http_target.c (path and query), http_reply.c (replies), http_stream.c (streams), http_relay.c
+ * (upgrades), http_pump.c (the one extra thread: deadlines, ticks, hang-ups of sleeping streams,
+ * relays).
  *
  * State of a request (exchange.state), guarded by server.lock:
  *
@@ -25,7 +26,7 @@
  * points to stay valid until it is resumed or the daemon is stopped; http_server_stop() therefore
  * leaves none suspended.
  *
- * Locks: server.lock guards the lists of connections, parked exchanges, streams and relays, and
+ * Locks: server.lock guards the watches and the list of parked exchanges, and
  * is taken before the library's own (which it takes in MHD_resume_connection()). It is never
  * held while a handler or a source's free() runs.
  */
@@ -43,14 +44,33 @@
 #define REPLY_HEADERS_MAX 8
 #define NO_DEADLINE INT64_MAX
 
+/*
+ * Something that the pump looks after: a connection, a stream or a relay. First member of its
+ * owner. Both functions run with server.lock
+ * held and may call http_pump_remove() for their own watch only.
+ */
+struct watch {
+    uint64_t id;
+    /* EVENTS of the descriptor registered under TAG, or 0 because the watch was due. */
+    void (*poll)(struct http_server *s, struct watch *w, unsigned tag, uint32_t events,
+                 int64_t now_ms);
+    void (*stop)(struct http_server *s, struct watch *w);
+    _Atomic int64_t due_ms; /* boot clock: poll() without an event; NO_DEADLINE = never */
+};
+
+/*
+ * A connection. Its watch is due when the client has taken too long, and sees hang-ups: the HTTP
+ * library misses one that arrives together with data, or while the connection is suspended.
+ */
 struct connection {
+    struct watch watch;
     struct http_server *server;
     struct MHD_Connection *mhd;
     int fd;
-    _Atomic int64_t deadline_ms; /* boot clock; the pump cuts the connection afterwards */
-    struct exchange *active;     /* the request under way */
-    struct exchange *spare;      /* of the last request, to be used again */
-    struct connection *prev, *next;
+    _Atomic bool hung_up;       /* the client sends nothing more */
+    struct exchange *active;    /* the request under way */
+    struct exchange *spare;     /* of the last request, to be used again */
+    struct http_stream *stream; /* under server.lock: what sleeps on it */
 };
 
 enum exchange_state {
@@ -103,7 +123,6 @@ struct http_server {
     _Atomic int64_t body_bytes; /* buffered now */
 
     pthread_mutex_t lock;
-    struct connection *connections;
     struct exchange *parked;
     struct map watches; /* id -> struct watch */
     uint64_t last_watch;
@@ -113,18 +132,27 @@ struct http_server {
     int pump_epoll, pump_event;
 };
 
-/*
- * Something that the pump looks after: a stream or a relay. Both functions run with server.lock
- * held and may call http_pump_remove() for their own watch only.
- */
-struct watch {
-    uint64_t id;
-    /* EVENTS of the descriptor registered under TAG, or 0 because the watch was due. */
-    void (*poll)(struct http_server *s, struct watch *w, unsigned tag, uint32_t events,
-                 int64_t now_ms);
-    void (*stop)(struct http_server *s, struct watch *w);
-    _Atomic int64_t due_ms; /* boot clock: poll() without an event; NO_DEADLINE = never */
-};
+/* ---- http_exchange.c ------------------------------------------------------------------------ */
+
+/* The pump cuts the connection IN_MS from now, unless that is moved; NO_DEADLINE = never. */
+void http_connection_deadline(struct connection *c, int64_t in_ms);
+/* With server.lock held: the client of this stream hung up. */
+void http_stream_hang_up(struct http_stream *st);
+/* With server.lock held: the connection goes before its stream. */
+void http_stream_orphan(struct http_stream *st);
+/* A fresh request on C, in the memory of the last one where there is some. */
+struct exchange *http_exchange_new(struct connection *c);
+/* Ends a request: the handler's part, body, arena. The memory of X itself is kept. */
+void http_exchange_finish(struct exchange *x);
+/* Releases the memory of a finished X; NULL is fine. */
+void http_exchange_free(struct exchange *x);
+/* The head is here; bytes of the body are here; all of it is here (also after http_resume()).
+ * What they return goes back to the library. */
+enum MHD_Result http_exchange_head(struct exchange *x);
+enum MHD_Result http_exchange_body(struct exchange *x, const char *data, size_t len);
+enum MHD_Result http_exchange_turn(struct exchange *x);
+/* PARKED -> ABORTED for all: the server stops. */
+void http_exchange_abort_parked(struct http_server *s);
 
 /* ---- http_pump.c --------------------------------------------------------------------------- */
 

@@ -44,17 +44,6 @@ int http_pump_ctl(struct http_server *s, const struct watch *w, int op, int fd, 
     return epoll_ctl(s->pump_epoll, op, fd, &ev) < 0 ? -errno : 0;
 }
 
-static void cut_late_connections(struct http_server *s, int64_t now_ms)
-{
-    for (struct connection *c = s->connections; c; c = c->next) {
-        if (atomic_load_explicit(&c->deadline_ms, memory_order_relaxed) > now_ms)
-            continue;
-        /* The worker sees the end of the connection and cleans up. */
-        shutdown(c->fd, SHUT_RDWR);
-        atomic_store_explicit(&c->deadline_ms, NO_DEADLINE, memory_order_relaxed);
-    }
-}
-
 /* poll() of everything that is due; returns when the next one is. */
 static int64_t poll_due(struct http_server *s, int64_t now_ms)
 {
@@ -87,18 +76,18 @@ static int64_t poll_due(struct http_server *s, int64_t now_ms)
     return next_ms > now_ms ? next_ms : now_ms + 1;
 }
 
-static void take_event(struct http_server *s, const struct epoll_event *ev, int64_t now_ms)
+/* True for http_pump_kick(). */
+static bool take_event(struct http_server *s, const struct epoll_event *ev, int64_t now_ms)
 {
     struct watch *w;
     uint64_t count;
 
-    if (ev->data.u64 == 0) {
-        (void)!read(s->pump_event, &count, sizeof(count));
-        return;
-    }
+    if (ev->data.u64 == 0)
+        return read(s->pump_event, &count, sizeof(count)) > 0;
     w = map_get(&s->watches, ev->data.u64 >> 1);
     if (w)
         w->poll(s, w, (unsigned)(ev->data.u64 & 1), ev->events, now_ms);
+    return false;
 }
 
 static void *pump_main(void *arg)
@@ -111,13 +100,14 @@ static void *pump_main(void *arg)
         int64_t now_ms = clock_boot_ms();
         int wait_ms = next_ms > now_ms ? (int)(next_ms - now_ms) : 0;
         int n = epoll_wait(s->pump_epoll, events, EVENTS_MAX, wait_ms);
+        bool kicked = false;
 
         now_ms = clock_boot_ms();
         pthread_mutex_lock(&s->lock);
         for (int i = 0; i < n; i++)
-            take_event(s, &events[i], now_ms);
-        cut_late_connections(s, now_ms);
-        next_ms = poll_due(s, now_ms);
+            kicked |= take_event(s, &events[i], now_ms);
+        if (kicked || now_ms >= next_ms)
+            next_ms = poll_due(s, now_ms);
         if (!s->pump_runs) {
             pthread_mutex_unlock(&s->lock);
             return NULL;

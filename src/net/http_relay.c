@@ -177,7 +177,7 @@ static void relay_begin(void *cls, struct MHD_Connection *mhd, void *con_cls, co
     struct relay *y;
 
     x->upgraded = true;
-    atomic_store(&x->connection->deadline_ms, NO_DEADLINE);
+    http_connection_deadline(x->connection, NO_DEADLINE);
     if (extra_len > RELAY_BUFFER) { /* the head's bound is half of it */
         MHD_upgrade_action(urh, MHD_UPGRADE_ACTION_CLOSE);
         return;
@@ -187,6 +187,7 @@ static void relay_begin(void *cls, struct MHD_Connection *mhd, void *con_cls, co
         memcpy(y->flow[0].data, extra, extra_len);
     y->flow[0].end = extra_len;
     pthread_mutex_lock(&s->lock);
+    http_pump_ctl(s, &x->connection->watch, EPOLL_CTL_DEL, sock, 0, 0); /* ours from here on */
     http_pump_add(s, &y->watch);
     if (atomic_load(&s->stopping) || relay_set_interest(s, y, 0, relay_wants(y, 0)) < 0 ||
         relay_set_interest(s, y, 1, relay_wants(y, 1)) < 0)

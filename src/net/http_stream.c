@@ -10,7 +10,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/epoll.h>
 
 #include "base/clock.h"
 
@@ -22,7 +21,7 @@ struct http_stream {
     struct watch watch;
     struct http_server *server;
     struct MHD_Connection *mhd;
-    int fd;
+    struct connection *connection; /* NULL when that is gone; under server.lock */
     _Atomic enum stream_state state;
     _Atomic bool gone; /* the client hung up */
     int64_t tick_ms;
@@ -35,13 +34,22 @@ void http_stream_wake(struct http_stream *st)
         MHD_resume_connection(st->mhd);
 }
 
+void http_stream_hang_up(struct http_stream *st)
+{
+    atomic_store(&st->gone, true);
+    http_stream_wake(st);
+}
+
+void http_stream_orphan(struct http_stream *st)
+{
+    st->connection = NULL;
+}
+
 static void stream_poll(struct http_server *s, struct watch *w, unsigned tag, uint32_t events,
                         int64_t now_ms)
 {
     struct http_stream *st = (struct http_stream *)w;
 
-    if (events)
-        atomic_store(&st->gone, true);
     atomic_store(&w->due_ms, now_ms + st->tick_ms);
     http_stream_wake(st);
 }
@@ -92,7 +100,8 @@ static void stream_free(void *cls)
     struct http_server *s = st->server;
 
     pthread_mutex_lock(&s->lock);
-    http_pump_ctl(s, &st->watch, EPOLL_CTL_DEL, st->fd, 0, 0);
+    if (st->connection)
+        st->connection->stream = NULL;
     http_pump_remove(s, &st->watch);
     pthread_mutex_unlock(&s->lock);
     if (st->source.free)
@@ -115,7 +124,7 @@ void http_reply_stream(struct http_request *r, const char *content_type,
     st->watch.stop = stream_stop;
     st->server = s;
     st->mhd = x->connection->mhd;
-    st->fd = x->connection->fd;
+    st->connection = x->connection;
     st->tick_ms = tick_ms;
     st->source = *source;
     atomic_store(&st->watch.due_ms, clock_boot_ms() + tick_ms);
@@ -125,7 +134,8 @@ void http_reply_stream(struct http_request *r, const char *content_type,
         abort();
     pthread_mutex_lock(&s->lock);
     http_pump_add(s, &st->watch);
-    http_pump_ctl(s, &st->watch, EPOLL_CTL_ADD, st->fd, 0, EPOLLRDHUP | EPOLLONESHOT);
+    x->connection->stream = st;
+    atomic_store(&st->gone, atomic_load(&x->connection->hung_up));
     pthread_mutex_unlock(&s->lock);
     http_pump_kick(s); /* it may sleep longer than a tick */
     x->is_stream = true;

@@ -219,10 +219,30 @@ static void survives_bytes_that_are_not_http(void **state)
 
         raw_sends(fd, junk[i]);
         shutdown(fd, SHUT_WR);
-        assert_true(raw_wait_closed(fd, 5000));
+        if (!raw_wait_closed(fd, 5000))
+            fail_msg("the connection stays open after junk %zu", i);
         close(fd);
     }
     assert_int_equal(ask(f, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"), 200);
+}
+
+static void two_lengths_of_one_body_are_refused(void **state)
+{
+    const char *heads[] = {"Content-Length: 3\r\nContent-Length: 5\r\n\r\nabcde",
+                           "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"};
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < ARRAY_LEN(heads); i++) {
+        struct strbuf text = STRBUF_INIT;
+        int fd = raw_connect(f->port);
+
+        strbuf_addf(&text, "POST /echo HTTP/1.1\r\nHost: x\r\n%s", heads[i]);
+        assert_true(raw_sends(fd, strbuf_str(&text)));
+        assert_int_equal(raw_reply(fd, &f->head, &f->body), 400);
+        assert_true(raw_wait_closed(fd, 5000));
+        close(fd);
+        strbuf_done(&text);
+    }
 }
 
 static void header_values_cannot_forge_a_header(void **state)
@@ -485,6 +505,7 @@ int main(void)
         TEST(refuses_an_overlong_target),
         TEST(survives_a_flood_of_headers),
         TEST(survives_bytes_that_are_not_http),
+        TEST(two_lengths_of_one_body_are_refused),
         TEST(header_values_cannot_forge_a_header),
         TEST(takes_bodies_with_length_and_in_chunks),
         TEST(a_body_over_the_limit_is_answered_after_it_was_sent),
