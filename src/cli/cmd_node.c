@@ -194,11 +194,14 @@ static int set_drained(struct cli *cli, const struct cli_args *args, const char 
     for (size_t i = 0; i < args->operands.len; i++) {
         const char *name = args->operands.items[i];
         struct cli_call call = {.method = "POST", .body = "{}"};
+        _cleanup_json_ struct json_object *node = NULL;
 
         call.path = arena_printf(&cli->arena, "%s/%s", cli_path(cli, "/v1/nodes/%s", name), verb);
-        if (cli_call(cli, &call, NULL, &err) < 0)
+        if (cli_call(cli, &call, &node, &err) < 0)
             code = cli_fail(cli, &err);
-        else if (!cli->json)
+        else if (cli->json)
+            cli_print_json(cli, node);
+        else
             fprintf(cli->out, "node %s %s\n", cli_safe(cli, name), done);
     }
     return code;

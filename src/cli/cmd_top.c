@@ -9,7 +9,9 @@
 #include <errno.h>
 #include <json-c/json.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <termios.h>
 #include <time.h>
 #include <unistd.h>
@@ -143,23 +145,56 @@ static void print_picture(struct cli *cli, const struct picture *p)
     }
 }
 
-static int show_once(struct cli *cli, bool clear)
+/* The first lines of TEXT, as many as the screen has. */
+static void print_screen(struct cli *cli, const char *text)
+{
+    struct winsize size;
+    int lines = ioctl(fileno(cli->out), TIOCGWINSZ, &size) == 0 ? size.ws_row : 0;
+
+    fputs("\033[H", cli->out);
+    for (int i = 0; *text && (lines <= 0 || i < lines - 1); i++) {
+        size_t n = strcspn(text, "\n");
+
+        fprintf(cli->out, "%.*s\033[K\n", (int)n, text);
+        text += n + (text[n] == '\n');
+    }
+    fputs("\033[J", cli->out);
+    fflush(cli->out);
+}
+
+static int print_once(struct cli *cli)
 {
     struct picture p = {0};
     struct err err = ERR_INIT;
     int r = take_picture(cli, &p, &err);
 
-    if (r == 0 && clear)
-        fputs("\033[H\033[J", cli->out);
     if (r == 0)
         print_picture(cli, &p);
-    else if (clear)
-        fprintf(cli->out, "\033[H\033[K%sallot: %s%s\n", cli_style_begin(&cli->style, CLI_RED),
-                cli_safe(cli, err.text), cli_style_end(&cli->style));
     else
         cli_fail(cli, &err);
-    fflush(cli->out);
     picture_done(&p);
+    return r;
+}
+
+/* One picture in place of the last. What went wrong stands on the screen. */
+static int refresh_once(struct cli *cli)
+{
+    FILE *out = cli->out, *errors = cli->err;
+    char *text = NULL;
+    size_t len;
+    int r;
+
+    cli->out = open_memstream(&text, &len);
+    if (cli->out == NULL)
+        abort(); /* as in base/arena.h */
+    cli->err = cli->out;
+    cli->style.width = cli_style_of(out).width;
+    r = print_once(cli);
+    fclose(cli->out);
+    cli->out = out;
+    cli->err = errors;
+    print_screen(cli, text);
+    free(text);
     return r;
 }
 
@@ -173,8 +208,7 @@ static int refresh(struct cli *cli, int interval_ms)
         struct pollfd p = {.fd = cli->in_tty ? STDIN_FILENO : -1, .events = POLLIN};
         char key = 0;
 
-        cli->style.width = cli_style_of(cli->out).width;
-        r = show_once(cli, true);
+        r = refresh_once(cli);
         cli_scratch_end(cli, &kept);
         if (r < 0 && !cli_is_unreachable(r))
             return r;
@@ -246,10 +280,10 @@ static int run(struct cli *cli, const struct cli_args *args)
     if (cli->json)
         return print_json(cli);
     if (!cli->style.tty || cli_option_given(args, "once"))
-        return show_once(cli, false) < 0 ? CLI_EXIT_FAILED : 0;
+        return print_once(cli) < 0 ? CLI_EXIT_FAILED : 0;
     if (run_screen(cli, (int)ms) == 0)
         return 0;
-    return show_once(cli, false) < 0 ? CLI_EXIT_FAILED : 0; /* says what was wrong */
+    return print_once(cli) < 0 ? CLI_EXIT_FAILED : 0; /* says what was wrong */
 }
 
 static const struct cli_option options[] = {

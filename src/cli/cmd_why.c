@@ -203,7 +203,8 @@ static void print_history(struct cli *cli, uint64_t id)
     cli_table_end(t);
 }
 
-static void print_past(struct cli *cli, struct json_object *w, uint64_t id)
+/* X: its explanation; an elastic workload may run and wait at once. */
+static void print_past(struct cli *cli, struct json_object *w, struct json_object *x, uint64_t id)
 {
     const char *state = cli_json_text(w, "state"), *message = cli_json_text(w, "message");
     int64_t code = cli_json_int(w, "exit_code", 0), start = cli_json_time(w, "started_at");
@@ -224,6 +225,11 @@ static void print_past(struct cli *cli, struct json_object *w, uint64_t id)
                 cli_duration(end - start, &cli->arena));
     if (message)
         cli_wrap(cli->out, sentence(cli, message), 2, cli->style.width - 2);
+    if (cli_json_text(x, "reason"))
+        cli_wrap(cli->out,
+                 arena_printf(&cli->arena, "Its other tasks wait: %s",
+                              cli_safe(cli, cli_json_text(x, "sentence"))),
+                 2, cli->style.width - 2);
     print_history(cli, id);
 }
 
@@ -231,7 +237,7 @@ static int run(struct cli *cli, const struct cli_args *args)
 {
     _cleanup_json_ struct json_object *x = NULL, *w = NULL;
     struct err err = ERR_INIT;
-    const char *path;
+    const char *path, *state;
     uint64_t id;
 
     if (cli_find_workload(cli, args->operands.items[0], &id, &err) < 0)
@@ -243,13 +249,14 @@ static int run(struct cli *cli, const struct cli_args *args)
         cli_print_json(cli, x);
         return 0;
     }
-    if (cli_json_text(x, "reason")) {
+    state = cli_json_text(x, "state");
+    if (cli_json_text(x, "reason") && state && strcmp(state, "pending") == 0) {
         print_waiting(cli, x);
         return 0;
     }
     if (cli_get(cli, path, &w, &err) < 0)
         return cli_fail(cli, &err);
-    print_past(cli, w, id);
+    print_past(cli, w, x, id);
     return 0;
 }
 

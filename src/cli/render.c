@@ -200,7 +200,8 @@ static const char *ended_note(struct cli *cli, struct json_object *w)
     const char *message = cli_json_text(w, "message");
     int64_t code = cli_json_int(w, "exit_code", 0);
 
-    if (code != 0 && message && *message && strstr(message, "exit code") == NULL)
+    if (code != 0 && message && *message && strstr(message, "exit code") == NULL &&
+        strstr(message, "killed by") == NULL)
         return arena_printf(&cli->arena, "exit %lld: %s", (long long)code, cli_safe(cli, message));
     if (code != 0 && (message == NULL || *message == '\0'))
         return arena_printf(&cli->arena, "exit %lld", (long long)code);

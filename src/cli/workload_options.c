@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/cleanup.h"
 #include "base/json_writer.h"
@@ -15,6 +16,10 @@
 #include "cli/session.h"
 #include "model/json.h"
 #include "model/workload.h"
+
+/* About ten seconds: a server that is restarted is back by then. */
+#define SUBMIT_RETRIES 40
+#define SUBMIT_RETRY_MS 250
 
 /* Options whose value is passed on as text under another or the same name. */
 static const struct {
@@ -269,6 +274,17 @@ int cli_submit_body(struct cli *cli, const char *body, struct json_object **ret_
 {
     struct cli_call call = {
         .method = "POST", .path = "/v1/workloads", .body = body, .key = cli_random_key(cli)};
+    int r = cli_call(cli, &call, ret_json, err);
 
-    return cli_call(cli, &call, ret_json, err);
+    /* A connection that was refused at once did nothing. One that broke may have: ask again
+     * under the same key until the server tells what became of it. */
+    if (r == -ECONNREFUSED || call.key == NULL)
+        return r;
+    for (int i = 0; i < SUBMIT_RETRIES && cli_is_unreachable(r); i++) {
+        struct timespec pause = {.tv_nsec = SUBMIT_RETRY_MS * 1000000L};
+
+        nanosleep(&pause, NULL);
+        r = cli_call(cli, &call, ret_json, err);
+    }
+    return r;
 }
