@@ -22,6 +22,8 @@ static int write_bytes(void *user, const char *data, size_t len)
 
     if (cli_interrupt_pending())
         return 1;
+    if (len == 0)
+        return 0;
     return fwrite(data, 1, len, cli->out) == len ? 0 : -EPIPE;
 }
 

@@ -14,15 +14,6 @@
 #include "cli/table.h"
 #include "model/team.h"
 
-static const char *state_text(struct json_object *node)
-{
-    const char *state = cli_json_text(node, "state");
-
-    if (cli_json_bool(node, "drained") && state && strcmp(state, "up") == 0)
-        return "drained";
-    return state ? state : "-";
-}
-
 static bool is_simulated(struct json_object *node)
 {
     for (size_t i = 0; i < cli_json_len(node, "devices"); i++)
@@ -68,7 +59,7 @@ static int run_list(struct cli *cli, const struct cli_args *args)
     t = cli_table_new(cli, columns, ARRAY_LEN(columns));
     for (size_t i = 0; i < cli_json_len(reply, "nodes"); i++) {
         struct json_object *n = cli_json_at(reply, "nodes", i);
-        const char *state = state_text(n);
+        const char *state = cli_node_state(cli, n);
 
         cli_table_row(t, CLI_TABLE_TOP);
         cli_table_cell(t, cli_json_text(n, "name"), CLI_CYAN);
@@ -164,7 +155,7 @@ static int run_show(struct cli *cli, const struct cli_args *args)
         cli_print_json(cli, n);
         return 0;
     }
-    state = cli_safe(cli, state_text(n));
+    state = cli_node_state(cli, n);
     sharing = cli_json_text(n, "sharing");
     fprintf(cli->out, "%s  %s\n",
             cli_colored(cli, cli_safe(cli, cli_json_text(n, "name")), CLI_BOLD),

@@ -134,12 +134,6 @@ static int begin_stream(struct watch *w, struct err *err)
 
 /* ---- looking ------------------------------------------------------------------------------ */
 
-static bool is_final(const char *state)
-{
-    return strcmp(state, "succeeded") == 0 || strcmp(state, "failed") == 0 ||
-           strcmp(state, "cancelled") == 0;
-}
-
 /* The message says who took the place and why. */
 static void tell_restart(struct watch *w, struct json_object *now)
 {
@@ -185,7 +179,7 @@ static int look(struct watch *w, struct err *err)
     if (strcmp(state, "pending") == 0) {
         if (w->wish == WISH_NONE && clock_boot_ms() - w->since_ms >= WAIT_SHOWN_MS)
             show_wait(w);
-    } else if (w->follow == NULL && (!is_final(state) || cli_json_time(now, "started_at"))) {
+    } else if (w->follow == NULL && (!cli_is_final(state) || cli_json_time(now, "started_at"))) {
         return begin_stream(w, err);
     }
     return 0;
@@ -306,14 +300,14 @@ static int watch(struct watch *w, struct err *err)
         struct arena kept = cli_scratch_begin(w->cli);
 
         r = look(w, err);
-        if (r == 0 && !is_final(w->state)) {
+        if (r == 0 && !cli_is_final(w->state)) {
             rest(w);
             take_signal(w);
             if (w->wish == WISH_STOP)
                 send_stop(w);
         }
         cli_scratch_end(w->cli, &kept);
-        if (is_final(w->state))
+        if (cli_is_final(w->state))
             break;
     }
     return r;
@@ -368,7 +362,7 @@ static int watch_to_end(struct watch *w)
 
     cli_interrupt_begin();
     r = watch(w, &err);
-    finish_stream(w, r == 0 && is_final(w->state));
+    finish_stream(w, r == 0 && cli_is_final(w->state));
     clear_line(w);
     if (r < 0) {
         cli_fail(w->cli, &err);

@@ -103,10 +103,8 @@ static void print_node(struct cli *cli, struct cli_table *t, struct json_object 
 {
     int64_t total = (int64_t)cli_json_len(n, "devices") * 1000;
     int64_t used = cli_json_milli(n, "gpu_used", 0);
-    const char *state = cli_safe(cli, cli_json_text(n, "state"));
+    const char *state = cli_node_state(cli, n);
 
-    if (cli_json_bool(n, "drained") && strcmp(state, "up") == 0)
-        state = "drained";
     cli_table_row(t, CLI_TABLE_TOP);
     cli_table_cell(t, cli_json_text(n, "name"), CLI_PLAIN);
     cli_table_cell(t, state, cli_state_color(state));

@@ -173,12 +173,6 @@ struct look {
     bool last; /* there will be no further attempt */
 };
 
-static bool is_final(const char *state)
-{
-    return state && (strcmp(state, "succeeded") == 0 || strcmp(state, "failed") == 0 ||
-                     strcmp(state, "cancelled") == 0);
-}
-
 static int look_at(struct reader *t, struct look *ret_look, struct err *err)
 {
     _cleanup_(http_reply_done) struct http_reply reply = HTTP_REPLY_INIT;
@@ -196,8 +190,9 @@ static int look_at(struct reader *t, struct look *ret_look, struct err *err)
     w = cli_json_parse(reply.body.data, reply.body.len);
     task = cli_task_of(w, t->task);
     ret_look->attempt = cli_json_int(task, "attempt", 0);
-    ret_look->last = is_final(cli_json_text(w, "state")) ||
-                     (is_final(cli_json_text(task, "state")) && ret_look->attempt == t->attempt);
+    ret_look->last =
+        cli_is_final(cli_json_text(w, "state")) ||
+        (cli_is_final(cli_json_text(task, "state")) && ret_look->attempt == t->attempt);
     ret_look->over = ret_look->last || ret_look->attempt > t->attempt;
     return 0;
 }

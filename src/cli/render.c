@@ -8,6 +8,7 @@
 #include "base/qty.h"
 #include "base/strbuf.h"
 #include "cli/json.h"
+#include "model/state.h"
 #include "model/team.h"
 
 const char *cli_milli_text(struct cli *cli, int64_t milli)
@@ -72,6 +73,20 @@ struct json_object *cli_task_of(struct json_object *workload, int64_t index)
             return task;
     }
     return NULL;
+}
+
+bool cli_is_final(const char *state)
+{
+    enum model_workload_state v;
+
+    return state && model_workload_state_parse(state, &v) == 0 && model_workload_state_is_final(v);
+}
+
+const char *cli_node_state(struct cli *cli, struct json_object *node)
+{
+    const char *state = cli_safe(cli, cli_json_text(node, "state"));
+
+    return cli_json_bool(node, "drained") && strcmp(state, "up") == 0 ? "drained" : state;
 }
 
 static const char *mig_text(struct cli *cli, struct json_object *group)

@@ -18,6 +18,11 @@ struct json_object;
 /* Task INDEX of a workload as the API shows it, or NULL. Any thread. */
 struct json_object *cli_task_of(struct json_object *workload, int64_t index);
 
+/* Is that a final state of a workload or task? NULL is not. Any thread. */
+bool cli_is_final(const char *state);
+/* "up", "drained", "down", "unknown": the state of a node in one word. */
+const char *cli_node_state(struct cli *cli, struct json_object *node);
+
 /* What a workload asks for: "6 x 1 GPU", "0.25 GPU", "10GiB of a GPU", "cpu only". */
 const char *cli_request_text(struct cli *cli, struct json_object *workload);
 /* What matters about it now: place in the queue and why, tasks running, how it ended. */
