@@ -76,20 +76,19 @@ static void say(struct watch *w, const char *text)
         cli_follow_pause(w->follow, false);
 }
 
-/* A line that the next one replaces; where that is impossible, each is printed once. */
-static void show_status(struct watch *w, const char *text)
+/* A line that the next one replaces. Where that is impossible it is printed only when KEY, what
+ * matters of it, is another: an estimate that counts down is no news. */
+static void show_status(struct watch *w, const char *key, const char *text)
 {
-    bool same = strcmp(text, w->said) == 0;
-    int width = w->cli->style.width - 8;
+    bool same = strcmp(key, w->said) == 0;
 
-    if (same && (w->line_open || !w->cli->err_tty))
-        return;
-    snprintf(w->said, sizeof(w->said), "%s", text);
+    snprintf(w->said, sizeof(w->said), "%s", key);
     if (!w->cli->err_tty) {
-        say(w, text);
+        if (!same)
+            say(w, text);
         return;
     }
-    fprintf(w->cli->err, "\r\033[Kallot: %.*s", width, text);
+    fprintf(w->cli->err, "\r\033[Kallot: %.*s", w->cli->style.width - 8, text);
     fflush(w->cli->err);
     w->line_open = true;
 }
@@ -102,7 +101,7 @@ static void show_wait(struct watch *w)
     _cleanup_json_ struct json_object *x = NULL;
     struct cli *cli = w->cli;
     struct err err = ERR_INIT;
-    const char *estimate = "";
+    const char *estimate = "", *key;
     int64_t in_ms;
 
     if (cli_get(cli, arena_printf(&cli->arena, "%s/explain", w->path), &x, &err) < 0 ||
@@ -112,11 +111,11 @@ static void show_wait(struct watch *w)
     if (cli_json_time(x, "start_at") && in_ms >= MS_PER_S)
         estimate =
             arena_printf(&cli->arena, "; starts in about %s", cli_duration(in_ms, &cli->arena));
-    show_status(w, arena_printf(&cli->arena, "waiting, %lld of %lld in %s: %s%s",
-                                (long long)cli_json_int(x, "position", 0),
-                                (long long)cli_json_int(x, "pending", 0),
-                                cli_safe(cli, cli_json_text(x, "team")),
-                                cli_reason_text(cli, cli_json_text(x, "reason")), estimate));
+    key = arena_printf(
+        &cli->arena, "waiting, %lld of %lld in %s: %s", (long long)cli_json_int(x, "position", 0),
+        (long long)cli_json_int(x, "pending", 0), cli_safe(cli, cli_json_text(x, "team")),
+        cli_reason_text(cli, cli_json_text(x, "reason")));
+    show_status(w, key, arena_printf(&cli->arena, "%s%s", key, estimate));
 }
 
 static int begin_stream(struct watch *w, struct err *err)

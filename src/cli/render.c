@@ -172,7 +172,7 @@ const char *cli_reason_text(struct cli *cli, const char *reason)
         {"nodes_down", "nodes down or drained"},
         {"cpu", "no CPU beside the free GPUs"},
         {"memory", "no memory beside the free GPUs"},
-        {"no_capacity", "all in use"},
+        {"no_capacity", "not enough is free"},
         {"behind", "others come first"},
     };
 

@@ -331,9 +331,9 @@ static void run_waits_streams_and_passes_the_exit_code_on(void **state)
     (void)state;
     assert_int_equal(RUN(direct_wait_then_fail), 7);
     assert_string_equal(out, "hello\nlast");
-    assert_non_null(strstr(err,
-                           "allot: w (5) submitted\n"
-                           "allot: waiting, 2 of 3 in nlp: all in use; starts in about 10m\n"));
+    assert_non_null(
+        strstr(err, "allot: w (5) submitted\n"
+                    "allot: waiting, 2 of 3 in nlp: not enough is free; starts in about 10m\n"));
     assert_non_null(strstr(err, "allot: failed with exit code 7\n"));
 }
 
