@@ -157,6 +157,14 @@ int call_visible_teams(struct api_call *call, const char *const **ret_teams, int
     return 0;
 }
 
+bool api_teams_have(const char *const *teams, int32_t count, const char *name)
+{
+    for (int32_t i = 0; teams && i < count; i++)
+        if (strcmp(teams[i], name) == 0)
+            return true;
+    return teams == NULL;
+}
+
 int call_sees_team(struct api_call *call, const char *name, struct err *err)
 {
     const char *const *teams;
@@ -166,10 +174,7 @@ int call_sees_team(struct api_call *call, const char *name, struct err *err)
     if (call->user.admin || (name && is_own(&call->user, name)))
         return 1;
     r = call_visible_teams(call, &teams, &count, err);
-    for (int32_t i = 0; r == 0 && i < count; i++)
-        if (name && strcmp(teams[i], name) == 0)
-            return 1;
-    return r;
+    return r < 0 ? r : name && api_teams_have(teams, count, name);
 }
 
 /* ---- workloads by id or name ---------------------------------------------------------------- */
@@ -248,4 +253,29 @@ int call_find_workload(struct api_call *call, const char *text, struct model_wor
     if (r < 0)
         return r;
     return r ? 0 : unknown_workload(text, err);
+}
+
+/* ---- tasks ---------------------------------------------------------------------------------- */
+
+static int take_task(void *arg, const struct model_task *t)
+{
+    struct api_task *wanted = arg;
+
+    if (t->index < wanted->index)
+        return 0;
+    if (t->index == wanted->index) {
+        wanted->attempt = t->attempt;
+        wanted->state = t->state;
+    }
+    return 1; /* they come in order */
+}
+
+int api_find_task(struct api *api, uint64_t workload, int32_t index, struct api_task *ret,
+                  struct err *err)
+{
+    int r;
+
+    *ret = (struct api_task){.index = index};
+    r = api->config.store->list_tasks(api->config.store_ctx, workload, take_task, ret, err);
+    return r < 0 ? r : 0;
 }

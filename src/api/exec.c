@@ -47,27 +47,10 @@ static int decode(struct api_call *call, struct json_object *json, struct exec *
     return r;
 }
 
-struct exec_task {
-    int32_t index, attempt;
-    bool running;
-};
-
-static int take_exec_task(void *arg, const struct model_task *t)
-{
-    struct exec_task *wanted = arg;
-
-    if (t->index != wanted->index)
-        return 0;
-    wanted->attempt = t->attempt;
-    wanted->running = t->state == MODEL_TASK_RUNNING;
-    return 1;
-}
-
 static int find_intent(struct api_call *call, struct exec *e, struct err *err)
 {
-    const struct api_config *config = &call->api->config;
     struct model_workload w;
-    struct exec_task t = {0};
+    struct api_task t;
     int64_t index;
     int r = call_find_workload(call, call->args[0], &w, err);
 
@@ -76,11 +59,10 @@ static int find_intent(struct api_call *call, struct exec *e, struct err *err)
     if (qty_parse_int(call->args[1], &index, NULL) < 0 || index >= w.shape->task_count)
         return err_set(err, -ENOENT, ERR_NOT_FOUND, NULL, NULL, "workload %llu has no task %.30s",
                        (unsigned long long)w.id, call->args[1]);
-    t.index = (int32_t)index;
-    r = config->store->list_tasks(config->store_ctx, w.id, take_exec_task, &t, err);
+    r = api_find_task(call->api, w.id, (int32_t)index, &t, err);
     if (r < 0)
         return r;
-    if (!t.running)
+    if (t.state != MODEL_TASK_RUNNING)
         return err_set(err, -EBUSY, ERR_CONFLICT, NULL, "wait until it runs ('allot show')",
                        "task %d of workload %llu is not running", t.index,
                        (unsigned long long)w.id);

@@ -130,12 +130,24 @@ bool api_guard_check(struct api_guard *g, struct api *api);
 /* The teams that the caller sees: RET_TEAMS NULL = all. In the request's arena. */
 int call_visible_teams(struct api_call *call, const char *const **ret_teams, int32_t *ret_count,
                        struct err *err);
+/* Is NAME one of TEAMS (NULL = all)? */
+bool api_teams_have(const char *const *teams, int32_t count, const char *name);
 /* Does the caller see team NAME? 1, 0, or a negative errno. */
 int call_sees_team(struct api_call *call, const char *name, struct err *err);
 /* Finds the workload that a path names (number, "name" or "team:name") and checks that the
  * caller sees it. -ENOENT, -EEXIST (several of that name live). */
 int call_find_workload(struct api_call *call, const char *text, struct model_workload *ret,
                        struct err *err);
+
+/* A task as far as its log and its sandbox are concerned. */
+struct api_task {
+    int32_t index, attempt;
+    enum model_task_state state;
+};
+
+/* One without a stored row is pending with attempt 0. 0 or a negative errno. */
+int api_find_task(struct api *api, uint64_t workload, int32_t index, struct api_task *ret,
+                  struct err *err);
 
 /* ---- idempotency.c -------------------------------------------------------------------------- */
 

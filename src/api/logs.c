@@ -29,44 +29,16 @@ struct log_stream {
     int64_t look_ms;
 };
 
-/* The task that a log belongs to, as far as it matters. */
-struct log_task {
-    int32_t index, attempt;
-    enum model_task_state state;
-};
-
-static int take_log_task(void *arg, const struct model_task *t)
-{
-    struct log_task *wanted = arg;
-
-    if (t->index != wanted->index)
-        return t->index > wanted->index;
-    wanted->attempt = t->attempt;
-    wanted->state = t->state;
-    return 1;
-}
-
-/* A task without a row is pending with attempt 0. */
-static int find_log_task(struct api *api, uint64_t workload, int32_t index, struct log_task *ret,
-                         struct err *err)
-{
-    int r;
-
-    *ret = (struct log_task){.index = index};
-    r = api->config.store->list_tasks(api->config.store_ctx, workload, take_log_task, ret, err);
-    return r < 0 ? r : 0;
-}
-
 /* Has the attempt ended? A later attempt, or a final state; an ended workload ends all. */
 static bool attempt_ended(struct log_stream *l)
 {
     struct api *api = l->api;
     struct arena arena = ARENA_INIT;
     struct model_workload w;
-    struct log_task t;
+    struct api_task t;
     bool ended = false;
 
-    if (find_log_task(api, l->workload, l->task, &t, NULL) < 0)
+    if (api_find_task(api, l->workload, l->task, &t, NULL) < 0)
         return false;
     if (t.attempt > l->attempt || model_task_state_is_final(t.state))
         ended = true;
@@ -178,7 +150,7 @@ static int read_wish(struct api_call *call, struct log_wish *w, struct err *err)
 }
 
 /* Without a word about it: the attempt under way, or the last one that has a log. */
-static int32_t choose_attempt(struct api *api, uint64_t workload, const struct log_task *t,
+static int32_t choose_attempt(struct api *api, uint64_t workload, const struct api_task *t,
                               bool follow)
 {
     char intent[MODEL_INTENT_MAX];
@@ -193,7 +165,7 @@ static int open_log(struct api_call *call, const struct log_wish *wish, struct l
                     struct err *err)
 {
     struct model_workload w;
-    struct log_task t;
+    struct api_task t;
     int r = call_find_workload(call, call->args[0], &w, err);
 
     if (r == 0 && wish->task >= w.shape->task_count)
@@ -201,7 +173,7 @@ static int open_log(struct api_call *call, const struct log_wish *wish, struct l
                     "task %lld does not exist: workload %llu has %d", (long long)wish->task,
                     (unsigned long long)w.id, w.shape->task_count);
     if (r == 0)
-        r = find_log_task(call->api, w.id, (int32_t)wish->task, &t, err);
+        r = api_find_task(call->api, w.id, (int32_t)wish->task, &t, err);
     if (r < 0)
         return r;
     l->api = call->api;

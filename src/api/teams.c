@@ -68,19 +68,11 @@ struct team_list {
     int32_t count;
 };
 
-static bool is_listed(const struct team_list *l, const char *name)
-{
-    for (int32_t i = 0; l->teams && i < l->count; i++)
-        if (strcmp(l->teams[i], name) == 0)
-            return true;
-    return l->teams == NULL;
-}
-
 static int list_team(void *arg, const struct model_team *t)
 {
     struct team_list *l = arg;
 
-    if (is_listed(l, t->name))
+    if (api_teams_have(l->teams, l->count, t->name))
         encode_team(&l->call->command, t, &l->w);
     return 0;
 }

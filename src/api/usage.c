@@ -20,16 +20,6 @@ struct usage_list {
     const char *only;
 };
 
-static bool is_listed(const struct usage_list *l, const char *team)
-{
-    if (l->only && strcmp(l->only, team) != 0)
-        return false;
-    for (int32_t i = 0; l->teams && i < l->count; i++)
-        if (strcmp(l->teams[i], team) == 0)
-            return true;
-    return l->teams == NULL;
-}
-
 static int take_usage(void *arg, const struct store_usage_row *u)
 {
     struct usage_list *l = arg;
@@ -37,7 +27,7 @@ static int take_usage(void *arg, const struct store_usage_row *u)
     int64_t busy_ms = u->busy_ns / NS_PER_MS;
     int64_t idle_ms = allocated_ms > busy_ms ? allocated_ms - busy_ms : 0;
 
-    if (!is_listed(l, u->team))
+    if ((l->only && strcmp(l->only, u->team) != 0) || !api_teams_have(l->teams, l->count, u->team))
         return 0;
     json_begin_object(&l->w);
     json_key_string(&l->w, "team", u->team);

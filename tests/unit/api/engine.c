@@ -211,7 +211,7 @@ void engine_double_rotate(struct engine_double *e, const char *intent, int64_t b
     pthread_mutex_unlock(&e->lock);
 }
 
-void engine_double_exit(struct engine_double *e, const char *intent, int code)
+bool engine_double_exit(struct engine_double *e, const char *intent, int code)
 {
     bool running;
 
@@ -221,4 +221,5 @@ void engine_double_exit(struct engine_double *e, const char *intent, int code)
     pthread_mutex_unlock(&e->lock);
     if (running)
         tell(e, ENGINE_EXITED, intent, code);
+    return running;
 }

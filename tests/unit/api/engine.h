@@ -6,6 +6,8 @@
 #ifndef ALLOT_TESTS_API_ENGINE_H
 #define ALLOT_TESTS_API_ENGINE_H
 
+#include <stdbool.h>
+
 #include "core/engine_port.h"
 
 struct engine_double;
@@ -17,9 +19,9 @@ struct engine_double *engine_double_create(void);
 void engine_double_set_host(struct engine_double *e, struct engine_host host);
 void engine_double_destroy(struct engine_double *e);
 
-/* Appends to the log of an attempt, forgets its beginning, ends it. */
+/* Appends to the log of an attempt, forgets its beginning, ends it (false: it does not run). */
 void engine_double_log(struct engine_double *e, const char *intent, const char *data);
 void engine_double_rotate(struct engine_double *e, const char *intent, int64_t begin);
-void engine_double_exit(struct engine_double *e, const char *intent, int code);
+bool engine_double_exit(struct engine_double *e, const char *intent, int code);
 
 #endif

@@ -293,7 +293,14 @@ void engine_log(struct fixture *f, const char *intent, const char *data)
 
 void engine_exit(struct fixture *f, const char *intent, int code)
 {
-    engine_double_exit(f->engine, intent, code);
+    const struct timespec pause = {.tv_nsec = 2 * NS_PER_MS};
+
+    for (int i = 0; i < 2500; i++) {
+        if (engine_double_exit(f->engine, intent, code))
+            return;
+        nanosleep(&pause, NULL);
+    }
+    fail_msg("%s never ran", intent);
 }
 
 void engine_rotate(struct fixture *f, const char *intent, int64_t begin)

@@ -59,7 +59,7 @@ void wait_state(struct fixture *f, uint64_t id, const char *state);
 
 /* Adds to the log of an attempt ("1.0.0"). */
 void engine_log(struct fixture *f, const char *intent, const char *data);
-/* Ends a running attempt. */
+/* Ends an attempt, once the engine has been asked to start it. */
 void engine_exit(struct fixture *f, const char *intent, int code);
 /* The bytes at which logs begin: earlier ones are "rotated away". */
 void engine_rotate(struct fixture *f, const char *intent, int64_t begin);
