@@ -31,7 +31,7 @@ const struct cli_command bin_sim = {
                    "prints TAP, then how many passed and failed.",
     .examples = "allot sim scenarios tests/sim/given.jsonl\n"
                 "allot sim scenarios --only X03 --trace tests/sim/given.jsonl\n",
-    .min_operands = 1,
+    .min_operands = 0,
     .max_operands = CLI_MANY,
     .command_at = 1,
     .operand = CLI_COMPLETE_FILE,

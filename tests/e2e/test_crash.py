@@ -136,6 +136,11 @@ def trace_lines(mix, number, rank):
         return []
 
 
+def history(ident, rank):
+    events = state["server"].get(f"/v1/workloads/{ident}/events")["events"]
+    return [f"{e['time'][14:23]} {e['message']}" for e in events if e.get("task") in (None, rank)]
+
+
 def test_nothing_ran_twice():
     mix, known = state["mix"], state["rows"]
     twice, unfinished = [], []
@@ -147,7 +152,7 @@ def test_nothing_ran_twice():
                 twice.append((ident, lines))
             if known[ident]["state"] == "succeeded" and \
                     len([line for line in lines if line.startswith("end")]) != 1:
-                unfinished.append((ident, rank, lines))
+                unfinished.append((ident, rank, lines, history(ident, rank)))
     equal(twice, [], "attempts that started twice")
     equal(unfinished, [], "succeeded tasks that did not run to their end exactly once")
 
