@@ -5,7 +5,8 @@
  *
  *   STARTED  STARTING -> RUNNING
  *   EXITED   STARTING, RUNNING, UNKNOWN -> SUCCEEDED, or FAILED, or PENDING for a retry
- *            STOPPING -> CANCELLED (the workload is stopping), else PENDING (it was evicted)
+ *            STOPPING -> CANCELLED (the workload is stopping), PENDING (it was evicted); one that
+ *            ended by itself just before the wish to stop reached it has ended
  *   LOST     -> PENDING without using up a retry (CANCELLED when the workload is stopping)
  *   REFUSED  -> PENDING with back-off; after LAUNCHES_MAX in a row the workload fails
  *
@@ -158,7 +159,8 @@ static void exited(struct core *core, struct subject *s, const struct engine_eve
 {
     struct core_workload *w = s->w;
     int64_t end_ms = core_timeline(core, event->boot_ms);
-    bool asked = s->t->state == MODEL_TASK_STOPPING;
+    /* Who ended by itself before the wish to stop reached it has ended, not given way. */
+    bool gave_way = s->t->state == MODEL_TASK_STOPPING && event->stopped;
 
     s->t->exit_code = event->exit_code;
     s->t->exit_signal = event->exit_signal;
@@ -170,7 +172,7 @@ static void exited(struct core *core, struct subject *s, const struct engine_eve
     if (w->state == MODEL_WORKLOAD_STOPPING) {
         finish(core, s, MODEL_TASK_CANCELLED, end_ms);
         core_workload_review(core, w);
-    } else if (asked) {
+    } else if (gave_way) {
         requeue(core, s, SCHED_STOP_REQUEUE, end_ms);
         core_workload_review(core, w);
     } else if (event->exit_code == 0 && event->exit_signal == 0 &&

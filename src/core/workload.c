@@ -147,6 +147,10 @@ static void end(struct core *core, struct core_workload *w)
         sched_workload_remove(core->sched, w->id);
     heap_remove(&core->limits, &w->timer);
     core_workload_set_state(core, w, outcome(w));
+    if (w->state == MODEL_WORKLOAD_SUCCEEDED) {
+        free(w->message); /* why it once gave way does not matter any more */
+        w->message = NULL;
+    }
     core_record_workload(core, w);
     core_record_workload_event(core, w, -1, MODEL_EVENT_ENDED,
                                arena_printf(&core->turn, "{\"state\":\"%s\",\"exit_code\":%d}",

@@ -17,6 +17,7 @@ struct vtask {
     int64_t at_ms; /* when the phase ends by itself */
     enum engine_event_kind end;
     int32_t exit_code;
+    bool stopped;
     int64_t ended_ms, started_ms;
     uint16_t devices[MODEL_DEVICES_MAX];
     int32_t device_count;
@@ -99,6 +100,7 @@ static void deliver(struct virtual_engine *e, const struct mail *m)
     if (m->task) {
         event.intent = m->task->intent;
         event.exit_code = m->task->exit_code;
+        event.stopped = m->task->stopped;
         event.busy_ns = (m->task->ended_ms - m->task->started_ms) * 500000;
     }
     if (e->host.event)
@@ -161,6 +163,8 @@ static void ve_stop(void *engine, const char *intent, int64_t grace_ms)
         return;
     if (t->phase == PHASE_ENDED) {
         post(e, t->end, t);
+    } else if (t->phase == PHASE_RUNNING && chance(e, 50)) {
+        end(e, t, ENGINE_EXITED, 0); /* it was about to end anyway */
     } else if (t->phase != PHASE_STOPPING) {
         t->phase = PHASE_STOPPING;
         t->at_ms = e->now_ms + (int64_t)rng_below(&e->rng, (uint64_t)grace_ms + 1);
@@ -260,6 +264,7 @@ static void phase_over(struct virtual_engine *e, struct vtask *t)
             end(e, t, ENGINE_EXITED, chance(e, e->faults.fail_permille) ? 3 : 0);
         break;
     case PHASE_STOPPING:
+        t->stopped = true;
         end(e, t, ENGINE_EXITED, 143);
         break;
     case PHASE_ENDED:

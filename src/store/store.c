@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -17,6 +19,8 @@
 #define DEFAULT_READERS 4
 #define DEFAULT_CHECKPOINT_PAGES 2000
 #define LOCK_TEXT_MAX 32
+#define LOCK_TRIES 200
+#define LOCK_PAUSE_US 10000
 
 /* ---- the folder ---------------------------------------------------------------------------- */
 
@@ -27,12 +31,35 @@ static int folder_error(struct err *err, int errnum, const char *folder, const c
                    "cannot %s data folder '%s' (%s)", what, folder, strerrordesc_np(errnum));
 }
 
-/* The file's text is the holder's process id: for the message of the one that is refused. */
+/* The file's text is the holder's process id. */
+static void read_holder(int fd, char *pid)
+{
+    ssize_t n = pread(fd, pid, LOCK_TEXT_MAX - 1, 0);
+    pid[n > 0 ? (size_t)n : 0] = '\0';
+    pid[strspn(pid, "0123456789")] = '\0';
+}
+
+/*
+ * A server that is killed while it starts a process leaves the lock to that process for the
+ * instant before it executes its program. So a lock whose holder is dead is waited for.
+ */
+static int take_lock(int fd)
+{
+    char pid[LOCK_TEXT_MAX];
+    for (int i = 0; flock(fd, LOCK_EX | LOCK_NB) < 0; i++) {
+        read_holder(fd, pid);
+        bool dead = pid[0] && kill((pid_t)strtol(pid, NULL, 10), 0) < 0 && errno == ESRCH;
+        if (!dead || i >= LOCK_TRIES)
+            return -EWOULDBLOCK;
+        usleep(LOCK_PAUSE_US);
+    }
+    return 0;
+}
+
 static int refuse_second(int fd, const char *folder, struct err *err)
 {
-    char pid[LOCK_TEXT_MAX] = "";
-    ssize_t n = pread(fd, pid, sizeof(pid) - 1, 0);
-    pid[n > 0 ? strspn(pid, "0123456789") : 0] = '\0';
+    char pid[LOCK_TEXT_MAX];
+    read_holder(fd, pid);
     return err_set(err, -EBUSY, ERR_CONFLICT, NULL,
                    "stop that server first, or name another folder",
                    "data folder '%s' is in use by the server with process id %s", folder,
@@ -47,9 +74,8 @@ static int lock_folder(const char *folder, int *ret_fd, struct err *err)
     _cleanup_close_ int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
         return folder_error(err, errno, folder, "write to");
-    if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-        return errno == EWOULDBLOCK ? refuse_second(fd, folder, err)
-                                    : folder_error(err, errno, folder, "lock");
+    if (take_lock(fd) < 0)
+        return refuse_second(fd, folder, err);
     char text[LOCK_TEXT_MAX];
     int len = snprintf(text, sizeof(text), "%d\n", (int)getpid());
     int r = ftruncate(fd, 0) < 0 ? -errno : io_write_all(fd, text, (size_t)len);

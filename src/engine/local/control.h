@@ -12,7 +12,7 @@
  *   init -> supervisor       started {boot_ms}, refused {message}, exited {status}
  *
  * `end` carries the exit record as it is in the file: kind=exited|refused, exit_code,
- * exit_signal, cpu_ns, started_boot_ms, ended_boot_ms, boot_id, message.
+ * exit_signal, stopped, cpu_ns, started_boot_ms, ended_boot_ms, boot_id, message.
  *
  * Who is alive is never asked on the socket: a supervisor holds an exclusive flock on its
  * `launch` file from before it is spawned (the engine takes it and hands it down) until it dies.

@@ -56,6 +56,7 @@ void engine_tell(struct engine_local *e, const struct local_task *t, enum engine
         ev.boot_ms = t->ended_ms;
         ev.exit_code = t->exit_code;
         ev.exit_signal = t->exit_signal;
+        ev.stopped = t->stopped;
         ev.message = t->message;
     }
     e->host.event(e->host.host, &ev);

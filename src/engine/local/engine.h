@@ -64,6 +64,7 @@ struct local_task {
     int64_t adopt_deadline_ms;
     enum engine_event_kind end; /* ENDED: how */
     int32_t exit_code, exit_signal;
+    bool stopped; /* asked to before it ended */
     int64_t ended_ms;
     char *message;
 };

@@ -237,6 +237,7 @@ void task_end_by_record(struct engine_local *e, struct local_task *t, const char
         message = strdup(record_get(data, len, "message"));
     t->exit_code = (int32_t)record_get_i64(data, len, "exit_code", 0);
     t->exit_signal = (int32_t)record_get_i64(data, len, "exit_signal", 0);
+    t->stopped = record_get_i64(data, len, "stopped", 0) != 0;
     t->started_ms = record_get_i64(data, len, "started_boot_ms", t->started_ms);
     t->ended_ms = record_get_i64(data, len, "ended_boot_ms", 0);
     t->busy_ns = busy(t, record_get_i64(data, len, "cpu_ns", 0), t->ended_ms);
@@ -293,6 +294,7 @@ void watch_stop(struct engine_local *e, const char *intent, int64_t grace_ms)
     } else if (t->state == PREPARING) {
         t->exit_signal = SIGTERM;
         t->exit_code = 128 + SIGTERM;
+        t->stopped = true;
         task_end(e, t, ENGINE_EXITED, "stopped before it ran");
     } else if (t->control < 0) {
         t->stop_grace_ms = grace_ms;

@@ -331,6 +331,7 @@ static void compose_record(struct supervise *s)
     record_add(&s->record, "kind", s->end == END_REFUSED ? "refused" : "exited");
     record_add_i64(&s->record, "exit_code", code);
     record_add_i64(&s->record, "exit_signal", sig);
+    record_add_i64(&s->record, "stopped", s->kill_at_ms > 0);
     record_add_i64(&s->record, "oom", oom);
     record_add_i64(&s->record, "cpu_ns", used_cpu_ns(s));
     record_add_i64(&s->record, "started_boot_ms", s->started_ms);
