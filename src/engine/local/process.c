@@ -27,6 +27,19 @@ int64_t process_start_ticks(pid_t pid)
     return p ? strtoll(p + 1, NULL, 10) : -1;
 }
 
+bool process_handles(pid_t pid, int sig)
+{
+    static const char field[] = "\nSigCgt:";
+    _cleanup_free_ char *text = NULL;
+    char path[32], *p;
+
+    snprintf(path, sizeof(path), "/proc/%d/status", pid);
+    if (io_read_file(AT_FDCWD, path, STAT_MAX, &text, NULL) < 0)
+        return false;
+    p = strstr(text, field);
+    return p && (strtoull(p + sizeof(field) - 1, NULL, 16) >> (sig - 1) & 1);
+}
+
 char *process_boot_id(void)
 {
     char *text = NULL;

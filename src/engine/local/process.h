@@ -5,12 +5,16 @@
 #ifndef ALLOT_ENGINE_LOCAL_PROCESS_H
 #define ALLOT_ENGINE_LOCAL_PROCESS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 /* When PID started, in clock ticks since boot: with the pid, a name no other process ever has
  * within one boot. -1 = no such process. */
 int64_t process_start_ticks(pid_t pid);
+
+/* Does PID have a handler for SIG? False also when it has ended. */
+bool process_handles(pid_t pid, int sig);
 
 /* The kernel's boot id, to free(); NULL = unreadable. */
 char *process_boot_id(void);

@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "engine/local/control.h"
+#include "engine/local/process.h"
 #include "engine/local/record.h"
 #include "engine/local/supervise/command.h"
 #include "engine/local/supervise/session.h"
@@ -32,6 +33,7 @@ struct inside {
     const char *cwd;
     bool bare;
     pid_t command;
+    bool heard_term; /* the command was told to stop, and handles that */
     int signals; /* signalfd */
     char message[CONTROL_MESSAGE_MAX];
 };
@@ -187,6 +189,7 @@ static bool reap(struct inside *in)
     clean_up(in);
     record_add(&b, "op", "exited");
     record_add_i64(&b, "status", command_status);
+    record_add_i64(&b, "gave_way", in->heard_term || command_status != 0);
     record_add_i64(&b, "boot_ms", clock_boot_ms());
     (void)control_send(INSIDE_FD_CONTROL, &b, -1);
     return true;
@@ -225,8 +228,11 @@ static bool take_request(struct inside *in)
     if (n <= 0)
         return false;
     op = record_get(in->message, (size_t)n, "op");
-    if (op && strcmp(op, "term") == 0)
+    if (op && strcmp(op, "term") == 0) {
+        /* Who handles SIGTERM may answer it with success; who does not, and succeeds, was done. */
+        in->heard_term |= process_handles(in->command, SIGTERM);
         signal_task(in, SIGTERM);
+    }
     else if (op && strcmp(op, "exec") == 0 && fd >= 0)
         start_session(in, (size_t)n, fd);
     return true;

@@ -57,6 +57,7 @@ struct supervise {
     int64_t started_ms;
     bool killed;     /* the grace ran out */
     bool has_status; /* init told the wait status of the command */
+    bool by_itself;  /* and that it succeeded without having heard of a stop */
     int status;
     enum end_kind end;
     char reason[REASON_BYTES];
@@ -237,6 +238,7 @@ static bool take_init_message(struct supervise *s)
     } else if (strcmp(op, "exited") == 0) {
         s->has_status = true;
         s->status = (int)record_get_i64(s->message, (size_t)n, "status", 0);
+        s->by_itself = record_get_i64(s->message, (size_t)n, "gave_way", 1) == 0;
     }
     return true;
 }
@@ -331,7 +333,7 @@ static void compose_record(struct supervise *s)
     record_add(&s->record, "kind", s->end == END_REFUSED ? "refused" : "exited");
     record_add_i64(&s->record, "exit_code", code);
     record_add_i64(&s->record, "exit_signal", sig);
-    record_add_i64(&s->record, "stopped", s->kill_at_ms > 0);
+    record_add_i64(&s->record, "stopped", s->kill_at_ms > 0 && !s->by_itself);
     record_add_i64(&s->record, "oom", oom);
     record_add_i64(&s->record, "cpu_ns", used_cpu_ns(s));
     record_add_i64(&s->record, "started_boot_ms", s->started_ms);
