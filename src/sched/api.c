@@ -64,6 +64,16 @@ static void group_free(struct group *g)
     }
 }
 
+static void lot_free(struct lot *lot)
+{
+    while (lot != NULL) {
+        struct lot *next = lot->next;
+        vec_done(&lot->groups);
+        free(lot);
+        lot = next;
+    }
+}
+
 static void shape_free(struct shape *shape)
 {
     while (shape != NULL) {
@@ -99,6 +109,7 @@ void sched_destroy(struct sched *s)
     team_free(&s->root);
     FREE_ALL(s->workloads, struct workload, workload_free);
     FREE_ALL(s->groups, struct group, group_free);
+    FREE_ALL(s->lots, struct lot, lot_free);
     FREE_ALL(s->job_shapes, struct job_shape, job_free);
     FREE_ALL(s->shapes, struct shape, shape_free);
     FREE_ALL(s->nodes, struct node, node_free);
@@ -109,6 +120,7 @@ void sched_destroy(struct sched *s)
     vec_done(&s->holding);
     vec_done(&s->decisions);
     vec_done(&s->claims);
+    vec_done(&s->touched);
     arena_done(&s->arena);
     placing_free(s->placing);
     evicting_free(s->evicting);

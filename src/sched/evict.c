@@ -16,6 +16,8 @@
 #include "sched/units.h"
 #include "sched/workload.h"
 
+#define NODE_SEARCHES_MAX 128 /* nodes looked at alone, in one turn */
+
 /* ---- trials ------------------------------------------------------------------------------ */
 
 /* Is T above BOUND in a resource that the request needs and the unit holds? GPUs decide where
@@ -89,10 +91,14 @@ static bool feasible(struct sched *s, struct evicting *e)
 
 /* ---- the next victim --------------------------------------------------------------------- */
 
-static struct unit *next_of_leaf(const struct sched *s, struct evicting *e, const struct team *t, uint8_t cause)
+static struct unit *next_of_leaf(const struct sched *s, struct evicting *e, struct team *t,
+                                 uint8_t cause)
 {
-    for (uint32_t i = 0; i < t->unit_count; i++) {
-        struct unit *u = &e->units.items[t->first_unit + i];
+    struct unit *units = e->units.items + t->first_unit;
+    while (t->next_unit < t->unit_count && (units[t->next_unit].out || units[t->next_unit].skipped))
+        t->next_unit++;
+    for (uint32_t i = t->next_unit; i < t->unit_count; i++) {
+        struct unit *u = &units[i];
         if (u->out || u->skipped || u->cause != cause || (e->surplus_only && u->task < 0))
             continue;
         if (unit_may_go(s, e, u))
@@ -102,7 +108,7 @@ static struct unit *next_of_leaf(const struct sched *s, struct evicting *e, cons
     return NULL;
 }
 
-static struct unit *last_in(const struct sched *s, struct evicting *e, const struct team *t,
+static struct unit *last_in(const struct sched *s, struct evicting *e, struct team *t,
                             uint8_t cause)
 {
     if (team_is_leaf(t))
@@ -110,7 +116,7 @@ static struct unit *last_in(const struct sched *s, struct evicting *e, const str
     struct unit *last = NULL;
     struct order_key last_key;
     for (size_t i = 0; i < t->children.len; i++) {
-        const struct team *c = t->children.items[i];
+        struct team *c = t->children.items[i];
         struct unit *u = c->units_below == 0 ? NULL : last_in(s, e, c, cause);
         if (u == NULL)
             continue;
@@ -152,18 +158,26 @@ static struct unit *taken_at(struct evicting *e, size_t i)
     return &e->units.items[e->taken.items[i]];
 }
 
+static void rewind_leaves(struct evicting *e)
+{
+    for (size_t i = 0; i < e->leaves.len; i++)
+        e->leaves.items[i]->next_unit = 0;
+}
+
 static void give_back_all(struct sched *s, struct evicting *e)
 {
     for (size_t i = e->taken.len; i-- > 0;)
         if (taken_at(e, i)->out)
             unit_imagine(s, taken_at(e, i), false);
     vec_clear(&e->taken);
+    rewind_leaves(e);
     for (size_t i = 0; i < e->units.len; i++)
         e->units.items[i].skipped = false;
 }
 
 static bool unskip(struct evicting *e)
 {
+    rewind_leaves(e);
     bool any = false;
     for (size_t i = 0; i < e->units.len; i++) {
         any = any || e->units.items[i].skipped;
@@ -253,9 +267,58 @@ static void minimise(struct sched *s, struct evicting *e)
     e->taken.len = kept;
 }
 
+static bool fits_on(struct sched *s, const struct job_shape *job, const struct node *n)
+{
+    struct fit f;
+    for (uint32_t t = 0; t < (job->uniform ? 1 : job->task_count); t++) {
+        const struct shape *shape = job_task(job, t)->shape;
+        if (fit_accepts(n, shape) &&
+            fit_node(n, shape, MASK(VIEW_THEN), s->placing->trial, &f))
+            return true;
+    }
+    return false;
+}
+
+/* Does any of it fit on a node that a candidate would leave? Without them it has no place. */
+static bool relieved(struct sched *s, const struct evicting *e)
+{
+    const struct node *last = NULL;
+    for (size_t i = 0; i < e->units.len; i++) {
+        const struct workload *v = e->units.items[i].w;
+        for (uint32_t t = 0; t < v->group->job->task_count; t++) {
+            const struct node *n = v->tasks[t].node;
+            if (v->tasks[t].imagined == 0 || n == last || !node_takes(n))
+                continue;
+            last = n;
+            if (fits_on(s, e->w->group->job, n))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* Would it fit if all candidates went, whatever their order? Most searches end here. */
+static bool hopeless(struct sched *s, struct evicting *e)
+{
+    for (size_t i = 0; i < e->units.len; i++) {
+        struct unit *u = &e->units.items[i];
+        if (!e->surplus_only || u->task >= 0)
+            unit_imagine(s, u, true);
+    }
+    bool fits = gate_open(e->w->group, &e->need, MASK(VIEW_THEN), NULL) &&
+                (e->gates_closed || relieved(s, e)) &&
+                place_gang(s, e->w->group->job, e->w, e->gang, MASK(VIEW_THEN));
+    for (size_t i = e->units.len; i-- > 0;)
+        if (e->units.items[i].out)
+            unit_imagine(s, &e->units.items[i], false);
+    return !fits;
+}
+
 static bool search(struct sched *s, struct evicting *e)
 {
     size_t below;
+    if (hopeless(s, e))
+        return false;
     if (take_enough(s, e, &below)) {
         shorten(s, e, below);
         minimise(s, e);
@@ -281,15 +344,18 @@ static bool takes_elastic_core(struct evicting *e)
  * first elsewhere must not use up a team's surplus over its share. */
 static bool search_nodes(struct sched *s, struct evicting *e)
 {
+    const struct shape *shape = job_task(e->w->group->job, 0)->shape;
     for (size_t i = 0; i < s->node_list.len; i++) {
-        e->only_node = s->node_list.items[i];
-        if (e->only_node->tasks == NULL || !node_takes(e->only_node))
+        const struct node *n = s->node_list.items[i];
+        if (n->tasks == NULL || !node_takes(n) ||
+            (e->w->group->job->uniform && !fit_accepts(n, shape)))
             continue;
-        units_collect(s, e);
-        if (search(s, e))
+        if (s->node_searches++ >= NODE_SEARCHES_MAX)
+            return false;
+        units_collect_node(s, e, n);
+        if (e->units.len > 0 && search(s, e))
             return true;
     }
-    e->only_node = NULL;
     return false;
 }
 
@@ -297,18 +363,14 @@ static bool search_all(struct sched *s, struct evicting *e)
 {
     e->no_reclaim = !e->may_reclaim;
     e->surplus_only = false;
-    e->only_node = NULL;
     units_collect(s, e);
-    bool skipped = e->units.len > 0;
-    bool found = skipped && search(s, e);
+    bool found = e->units.len > 0 && search(s, e);
+    if (!found && e->cut && e->gang->total == 1)
+        found = search_nodes(s, e);
     if (!found && !e->no_reclaim) {
-        if (e->gang->total == 1 && skipped)
-            found = search_nodes(s, e);
-        if (!found) {
-            e->no_reclaim = true;
-            units_collect(s, e);
-            found = e->units.len > 0 && search(s, e);
-        }
+        e->no_reclaim = true;
+        units_collect(s, e);
+        found = e->units.len > 0 && search(s, e);
     }
     if (!found || !takes_elastic_core(e))
         return found;

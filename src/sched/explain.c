@@ -284,7 +284,8 @@ static void explain_capacity(struct asking *a)
 /* It fits, the gates are open: is anybody before it? */
 static void explain_ready(struct asking *a)
 {
-    const struct line *line = a->w->own != NULL ? a->w->own : &a->w->group->line;
+    const struct line *line = a->w->own != NULL ? a->w->own
+                                               : &a->w->group->lot->line;
     bool idle = group_idle(a->s, a->w->group);
     const struct line *first = order_next(a->s, false);
     if (first == NULL && idle)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sched/fit.h"
 
-#include "base/qty.h"
 #include "sched/shape.h"
 
 bool fit_accepts(const struct node *n, const struct shape *shape)
@@ -34,9 +33,9 @@ static struct use device_need(const struct device *d, const struct shape *shape)
 {
     if (shape->mig_count > 0 || shape->device_milli == WHOLE_MILLI)
         return (struct use){.milli = WHOLE_MILLI, .memory = d->memory, .tenants = 1};
-    if (shape->device_milli > 0)
+    if (shape->device_milli > 0) /* BYTES_MAX times a thousand does not overflow */
         return (struct use){.milli = shape->device_milli,
-                            .memory = qty_mul_div(d->memory, shape->device_milli, WHOLE_MILLI),
+                            .memory = d->memory * shape->device_milli / WHOLE_MILLI,
                             .tenants = 1};
     return (struct use){.memory = shape->device_memory, .tenants = 1};
 }
@@ -64,8 +63,7 @@ static bool device_has_room(const struct device *d, const struct shape *shape, u
         int64_t memory = d->memory - d->use[v].memory - need.memory;
         if (milli < 0 || memory < 0)
             return false;
-        int64_t left = shape->device_milli > 0 ? milli
-                                               : qty_mul_div(memory, WHOLE_MILLI, d->memory);
+        int64_t left = shape->device_milli > 0 ? milli : memory * WHOLE_MILLI / d->memory;
         slack = left < slack ? left : slack;
     }
     *ret_slack = slack;
@@ -94,6 +92,16 @@ static uint32_t least_idle(const struct node *n, unsigned mask)
         if ((mask & MASK(v)) && n->idle[v] < idle)
             idle = n->idle[v];
     return idle;
+}
+
+/* Free compute of all devices that are not slices, in the fullest view. */
+static int64_t least_free(const struct node *n, unsigned mask)
+{
+    int64_t most_used = 0;
+    for (int v = 0; v < VIEWS; v++)
+        if ((mask & MASK(v)) && n->milli_used[v] > most_used)
+            most_used = n->milli_used[v];
+    return (int64_t)n->whole_count * WHOLE_MILLI - most_used;
 }
 
 static bool fit_whole(const struct node *n, const struct shape *shape, unsigned mask,
@@ -183,7 +191,7 @@ bool fit_node(const struct node *n, const struct shape *shape, unsigned mask, ui
         return false;
     struct fit f = {.idle = least_idle(n, mask)};
     uint32_t whole = shape_whole(shape);
-    if (whole > f.idle)
+    if (whole > f.idle || least_free(n, mask) < (int64_t)shape->device_count * shape->device_milli)
         return false;
     bool fits = true;
     if (whole > 0)
@@ -227,7 +235,10 @@ void fit_take(struct node *n, const struct shape *shape, const uint16_t *devices
         u->milli += sign * need.milli;
         u->memory += sign * need.memory;
         u->tenants += sign;
-        if (d->mig != NULL || was_idle == (u->tenants == 0))
+        if (d->mig != NULL)
+            continue;
+        n->milli_used[view] += sign * need.milli;
+        if (was_idle == (u->tenants == 0))
             continue;
         if (was_idle)
             n->idle[view]--;

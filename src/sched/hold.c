@@ -103,9 +103,8 @@ void hold_claims_drop(struct sched *s)
     for (size_t i = 0; i < s->claims.len; i++) {
         struct claim *c = &s->claims.items[i];
         fit_take(c->node, c->shape, c->devices, c->device_count, VIEW_THEN, -1);
+        node_touch(s, c->node);
         free(c->devices);
     }
-    if (s->claims.len > 0)
-        s->freed_epoch++;
     vec_clear(&s->claims);
 }

@@ -28,6 +28,22 @@ void node_free(struct node *n)
     free(n);
 }
 
+void node_touch(struct sched *s, struct node *n)
+{
+    s->freed_epoch++;
+    if (n->touched)
+        return;
+    n->touched = true;
+    vec_push(&s->touched, n);
+}
+
+static void node_untouch(struct sched *s, struct node *n)
+{
+    for (size_t i = 0; n->touched && i < s->touched.len; i++)
+        if (s->touched.items[i] == n)
+            vec_remove_swap(&s->touched, i);
+}
+
 static bool node_ok(const struct sched_node *node)
 {
     if (node->id == 0 || node->device_count > DEVICES_MAX || node->label_count > DEVICES_MAX ||
@@ -79,6 +95,7 @@ static int node_devices(struct sched *s, struct node *n, const struct sched_node
     struct device *devices = mem_new(node->device_count, sizeof(*devices));
     n->whole_count = 0;
     uint32_t idle[VIEWS] = {0};
+    memset(n->milli_used, 0, sizeof(n->milli_used));
     for (uint32_t i = 0; i < node->device_count; i++) {
         struct device *d = &devices[i];
         if (i < n->device_count)
@@ -87,8 +104,10 @@ static int node_devices(struct sched *s, struct node *n, const struct sched_node
         d->memory = node->devices[i].memory_bytes;
         d->mig_milli = d->mig != NULL ? node->devices[i].mig_milli : 0;
         n->whole_count += d->mig == NULL;
-        for (int v = 0; v < VIEWS; v++)
-            idle[v] += d->mig == NULL && d->use[v].tenants == 0;
+        for (int v = 0; v < VIEWS && d->mig == NULL; v++) {
+            idle[v] += d->use[v].tenants == 0;
+            n->milli_used[v] += d->use[v].milli;
+        }
     }
     memcpy(n->idle, idle, sizeof(idle));
     free(n->devices);
@@ -173,7 +192,7 @@ int sched_topology_set(struct sched *s, const char *const *levels, uint32_t coun
     s->inventory_epoch++;
     s->outside_epoch++;
     s->freed_epoch++;
-    s->retry = true;
+    s->retry = s->retry_all = true;
     return 0;
 }
 
@@ -211,7 +230,7 @@ static void inventory_changed(struct sched *s, bool charges)
     s->inventory_epoch++;
     s->outside_epoch++;
     s->freed_epoch++;
-    s->retry = true;
+    s->retry = s->retry_all = true;
 }
 
 int sched_node_set(struct sched *s, const struct sched_node *node)
@@ -258,6 +277,7 @@ int sched_node_remove(struct sched *s, uint64_t id)
         if (t->phase != TASK_HELD)
             return -EBUSY;
     task_node_unhold(s, n);
+    node_untouch(s, n);
     node_list_remove(s, n);
     map_del(&s->nodes, id);
     node_free(n);

@@ -23,6 +23,9 @@ static inline bool node_takes(const struct node *n)
     return n->up && n->schedulable;
 }
 
+/* Something left the node, now or in VIEW_THEN: what did not fit there may fit. */
+void node_touch(struct sched *s, struct node *n);
+
 /* Brings sched.capacity up to date. */
 void node_capacity_refresh(struct sched *s);
 

@@ -44,6 +44,7 @@ static void view_copy(struct sched *s)
         n->cpu_used[VIEW_PLAN] = n->cpu_used[VIEW_THEN];
         n->memory_used[VIEW_PLAN] = n->memory_used[VIEW_THEN];
         n->idle[VIEW_PLAN] = n->idle[VIEW_THEN];
+        n->milli_used[VIEW_PLAN] = n->milli_used[VIEW_THEN];
         for (uint32_t d = 0; d < n->device_count; d++)
             n->devices[d].use[VIEW_PLAN] = n->devices[d].use[VIEW_THEN];
     }

@@ -82,12 +82,11 @@ static void line_leave(struct sched *s, struct line *line)
     line->state = LINE_EMPTY;
 }
 
-void line_park(struct sched *s, struct line *line, enum sched_reason reason)
+static void park(struct sched *s, struct line *line)
 {
     struct team *t = line->group->team;
     line_leave(s, line);
     line->state = LINE_PARKED;
-    line->reason = (uint8_t)reason;
     line->prev = NULL;
     line->next = t->parked;
     if (t->parked != NULL)
@@ -95,20 +94,64 @@ void line_park(struct sched *s, struct line *line, enum sched_reason reason)
     t->parked = line;
 }
 
+/* Puts a group at the head of its lot's line. */
+static void lot_head(struct lot *lot, struct group *g)
+{
+    lot->line.group = g;
+    lot->line.head = waiting_entry(tree_at(g->waiting, 0));
+    lot->line.need = g->job->least;
+}
+
+/* The first group from index FROM on that somebody waits in. */
+static struct group *lot_first(const struct lot *lot, uint32_t from)
+{
+    for (size_t i = from; i < lot->groups.len; i++)
+        if (lot->groups.items[i]->waiting != NULL)
+            return lot->groups.items[i];
+    return NULL;
+}
+
+void line_park(struct sched *s, struct line *line, enum sched_reason reason)
+{
+    struct lot *lot = line->lot;
+    line->reason = (uint8_t)reason;
+    if (reason == SCHED_REASON_RESERVED && lot != NULL) {
+        /* Lower work may be free to start where this may not: it can be evicted again. */
+        while (lot->groups.items[lot->passed] != line->group)
+            lot->passed++;
+        struct group *next = lot_first(lot, ++lot->passed);
+        if (next != NULL) {
+            line_leave(s, line);
+            lot_head(lot, next);
+            line_ready(s, line);
+            return;
+        }
+    }
+    park(s, line);
+}
+
 void line_wake(struct sched *s, struct line *line)
 {
     if (line->state != LINE_PARKED)
         return;
     line_leave(s, line);
+    if (line->lot != NULL) {
+        line->lot->passed = 0;
+        lot_head(line->lot, lot_first(line->lot, 0));
+    }
     line_ready(s, line);
 }
 
-void queue_wake_all(struct sched *s)
+void queue_wake(struct sched *s, bool (*has_chance)(struct sched *, const struct line *))
 {
     size_t it = 0;
     for (struct team *t; (t = map_next(&s->teams, &it)) != NULL;) {
-        while (t->parked != NULL)
-            line_wake(s, t->parked);
+        struct line *next;
+        for (struct line *line = t->parked; line != NULL; line = next) {
+            next = line->next;
+            if (has_chance == NULL || has_chance(s, line))
+                line_wake(s, line);
+        }
     }
 }
 
@@ -123,7 +166,7 @@ void line_own(struct sched *s, struct workload *w, uint32_t round, const struct 
     line_disown(s, w);
     struct line *line = mem_new(1, sizeof(*line));
     line->group = w->group;
-    line->own = line->head = w;
+    line->head = w;
     line->round = round;
     line->need = *need;
     w->own = line;
@@ -140,6 +183,77 @@ void line_disown(struct sched *s, struct workload *w)
 }
 
 /* ---- groups ------------------------------------------------------------------------------ */
+
+static bool group_before(const struct group *a, const struct group *b)
+{
+    return a->class_ != b->class_ ? a->class_ < b->class_ : a->priority > b->priority;
+}
+
+static bool same_rights(const struct sched *s, const struct group *a, const struct group *b)
+{
+    const struct sched_class_rule *x = group_rule(s, a), *y = group_rule(s, b);
+    return a->preemptible == b->preemptible && a->may_burst == b->may_burst &&
+           x->may_preempt == y->may_preempt && x->may_reclaim == y->may_reclaim &&
+           x->idle_only == y->idle_only;
+}
+
+static void lot_join(struct sched *s, struct group *g)
+{
+    struct {
+        uint64_t team, job;
+    } key = {g->team->id, g->job->hash};
+    uint64_t hash = map_hash(&key, sizeof(key));
+    struct lot *lot = map_get(&s->lots, hash);
+    while (lot != NULL &&
+           (lot->groups.items[0]->team != g->team || lot->groups.items[0]->job != g->job ||
+            !same_rights(s, lot->groups.items[0], g)))
+        lot = lot->next;
+    if (lot == NULL) {
+        lot = mem_new(1, sizeof(*lot));
+        lot->hash = hash;
+        lot->line.lot = lot;
+        lot->line.group = g;
+        lot->next = map_put(&s->lots, hash, lot);
+    }
+    g->lot = lot;
+    vec_push(&lot->groups, g);
+    size_t i = lot->groups.len - 1;
+    for (; i > 0 && group_before(g, lot->groups.items[i - 1]); i--)
+        lot->groups.items[i] = lot->groups.items[i - 1];
+    lot->groups.items[i] = g;
+    lot->passed += i < lot->passed;
+}
+
+static void lot_free(struct sched *s, struct lot *lot)
+{
+    struct lot *head = map_get(&s->lots, lot->hash);
+    if (head == lot && lot->next == NULL) {
+        map_del(&s->lots, lot->hash);
+    } else if (head == lot) {
+        map_put(&s->lots, lot->hash, lot->next);
+    } else {
+        while (head->next != lot)
+            head = head->next;
+        head->next = lot->next;
+    }
+    vec_done(&lot->groups);
+    free(lot);
+}
+
+static void lot_quit(struct sched *s, struct group *g)
+{
+    struct lot *lot = g->lot;
+    size_t i = 0;
+    while (lot->groups.items[i] != g)
+        i++;
+    lot->passed -= i < lot->passed;
+    for (lot->groups.len--; i < lot->groups.len; i++)
+        lot->groups.items[i] = lot->groups.items[i + 1];
+    if (lot->groups.len == 0)
+        lot_free(s, lot);
+    else if (lot->line.group == g)
+        lot->line.group = lot->groups.items[0];
+}
 
 static uint64_t group_hash(const struct team *team, const struct job_shape *job,
                            const struct sched_workload *w)
@@ -170,9 +284,9 @@ struct group *group_get(struct sched *s, struct team *team, struct job_shape *jo
         g->priority = w->priority;
         g->preemptible = w->preemptible;
         g->may_burst = w->may_burst;
-        g->line.group = g;
         job->refs++;
         g->next = map_put(&s->groups, hash, g);
+        lot_join(s, g);
     }
     g->refs++;
     return g;
@@ -192,41 +306,54 @@ void group_put(struct sched *s, struct group *g)
             head = head->next;
         head->next = g->next;
     }
+    lot_quit(s, g);
     job_shape_put(s, g->job);
     free(g);
 }
 
-/* The head of the group changed: the line takes its place in the order anew. A parked line stays
- * parked: what stopped the old head stops the new one, which differs in id and age only. */
-static void group_head(struct sched *s, struct group *g)
+/* Who waits in the lot changed: its line takes its place in the order anew. A parked line stays
+ * parked unless somebody comes with more rights than the one that was tried. */
+static void lot_update(struct sched *s, struct lot *lot)
 {
-    struct tree_node *first = tree_at(g->waiting, 0);
-    struct line *line = &g->line;
+    struct line *line = &lot->line;
+    struct group *first = lot_first(lot, line->state == LINE_READY ? lot->passed : 0);
     if (first == NULL) {
+        if (line->state == LINE_READY && lot_first(lot, 0) != NULL) {
+            park(s, line);
+            return;
+        }
         line_leave(s, line);
         line->head = NULL;
         return;
     }
-    line->head = waiting_entry(first);
-    line->need = g->job->least;
-    if (line->state == LINE_EMPTY)
+    if (line->state == LINE_PARKED) {
+        if (group_before(first, line->group))
+            line_wake(s, line);
+        return;
+    }
+    bool ready = line->state == LINE_READY;
+    lot_head(lot, first);
+    if (ready)
+        heap_update(&first->team->ready[group_idle(s, first)], &line->node);
+    else
         line_ready(s, line);
-    else if (line->state == LINE_READY)
-        heap_update(&g->team->ready[group_idle(s, g)], &line->node);
 }
 
 void group_add(struct sched *s, struct workload *w)
 {
-    tree_insert(&w->group->waiting, &w->wait, w->id, waits_before);
-    if (w->group->line.head == NULL || age_before(w, w->group->line.head))
-        group_head(s, w->group);
+    struct group *g = w->group;
+    tree_insert(&g->waiting, &w->wait, w->id, waits_before);
+    const struct line *line = &g->lot->line;
+    if (line->head == NULL || group_before(g, line->group) ||
+        (line->group == g && age_before(w, line->head)))
+        lot_update(s, g->lot);
 }
 
 void group_remove(struct sched *s, struct workload *w)
 {
     tree_remove(&w->group->waiting, &w->wait, waits_before);
-    if (w->group->line.head == w)
-        group_head(s, w->group);
+    if (w->group->lot->line.head == w || w->group->waiting == NULL)
+        lot_update(s, w->group->lot);
 }
 
 /* ---- running ----------------------------------------------------------------------------- */
@@ -237,6 +364,8 @@ void running_add(struct sched *s, struct workload *w)
         return;
     w->in_running = true;
     tree_insert(&w->group->team->running, &w->run, w->id, runs_before);
+    const struct job_shape *job = w->group->job;
+    w->group->team->elastic_running += job->min_tasks < job->task_count;
     if (group_idle(s, w->group))
         team_idle_running(w->group->team, 1);
 }
@@ -247,49 +376,58 @@ void running_remove(struct sched *s, struct workload *w)
         return;
     w->in_running = false;
     tree_remove(&w->group->team->running, &w->run, runs_before);
+    const struct job_shape *job = w->group->job;
+    w->group->team->elastic_running -= job->min_tasks < job->task_count;
     if (group_idle(s, w->group))
         team_idle_running(w->group->team, -1);
 }
 
 /* ---- position ---------------------------------------------------------------------------- */
 
-static void line_count(const struct line *line, const struct line *mine,
+static uint32_t group_rank(const struct group *g, const struct workload *w)
+{
+    return tree_rank(g->waiting, &w->wait, waits_before);
+}
+
+/* How many of a group come before the probe, a line with W at its head. */
+static uint32_t group_ahead(const struct group *g, const struct line *probe,
+                            const struct workload *w)
+{
+    if (group_before(g, probe->group))
+        return tree_size(g->waiting);
+    if (group_before(probe->group, g))
+        return 0;
+    return probe->round > 0 ? tree_size(g->waiting) : group_rank(g, w);
+}
+
+static void line_count(const struct line *line, const struct line *probe,
                        const struct workload *w, uint32_t *before, uint32_t *pending)
 {
-    const struct group *g = line->group;
-    uint32_t size = line->own != NULL ? 1 : tree_size(g->waiting);
-    *pending += size;
-    if (line == mine) {
-        *before += line->own != NULL ? 0 : tree_rank(g->waiting, &w->wait, waits_before);
+    if (line->lot == NULL) {
+        *pending += 1;
+        *before += line->head != w && line_before(line, probe);
         return;
     }
-    struct line probe = *mine; /* as if W were the head of its line */
-    probe.head = (struct workload *)w;
-    if (line->own != NULL) {
-        *before += line_before(line, &probe);
-        return;
+    for (size_t i = 0; i < line->lot->groups.len; i++) {
+        const struct group *g = line->lot->groups.items[i];
+        *pending += tree_size(g->waiting);
+        *before += g->waiting == NULL ? 0 : group_ahead(g, probe, w);
     }
-    struct workload oldest = {0}, youngest = {.age = UINT64_MAX, .id = UINT64_MAX};
-    struct line first = *line, last = *line;
-    first.head = &oldest;
-    last.head = &youngest;
-    if (line_before(&last, &probe))
-        *before += size;
-    else if (line_before(&first, &probe)) /* same band: those that are older */
-        *before += tree_rank(g->waiting, &w->wait, waits_before);
 }
 
 uint32_t queue_position(const struct sched *s, const struct workload *w, uint32_t *ret_pending)
 {
+    (void)s;
     const struct team *t = w->group->team;
-    const struct line *mine = w->own != NULL ? w->own : &w->group->line;
+    struct line probe = {.group = w->group, .head = (struct workload *)w,
+                         .round = w->own != NULL ? w->own->round : 0};
     uint32_t before = 0, pending = 0;
     for (int idle = 0; idle < 2; idle++)
         for (size_t i = 0; i < t->ready[idle].len; i++)
-            line_count(heap_entry(t->ready[idle].items[i], struct line, node), mine, w, &before,
+            line_count(heap_entry(t->ready[idle].items[i], struct line, node), &probe, w, &before,
                        &pending);
     for (const struct line *line = t->parked; line != NULL; line = line->next)
-        line_count(line, mine, w, &before, &pending);
+        line_count(line, &probe, w, &before, &pending);
     *ret_pending = pending;
     return before + 1;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Queues: groups of equal pending workloads, their lines, and the order inside a leaf team.
+ * Queues: groups of equal pending workloads, lots of such groups, their lines, and the order
+ * inside a leaf team.
  *
  * A leaf keeps two heaps of lines: work, and idle-only work. A line is READY (in the heap),
  * PARKED (it was tried and nothing has changed since that could help) or EMPTY. The order inside
@@ -34,8 +35,8 @@ void line_disown(struct sched *s, struct workload *w);
 void line_park(struct sched *s, struct line *line, enum sched_reason reason);
 /* A parked line is ready again. */
 void line_wake(struct sched *s, struct line *line);
-/* All parked lines of all teams are. */
-void queue_wake_all(struct sched *s);
+/* All parked lines are that HAS_CHANCE says so of; NULL = all. */
+void queue_wake(struct sched *s, bool (*has_chance)(struct sched *, const struct line *));
 
 /* Order inside a team: does A come before B? */
 bool line_before(const struct line *a, const struct line *b);

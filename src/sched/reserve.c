@@ -20,7 +20,7 @@ void reserve_begin(struct sched *s)
     if (w == NULL)
         return;
     if (w->place == PLACE_GROUP)
-        line_wake(s, &w->group->line);
+        line_wake(s, &w->group->lot->line);
     else if (w->place == PLACE_LINE)
         line_wake(s, w->own);
 }

@@ -224,5 +224,5 @@ void share_refresh(struct sched *s)
     want_refresh(&s->root);
     s->root.share = s->root.entitled = s->capacity;
     if (divide_team(s, &s->root))
-        s->retry = true;
+        s->retry = true; /* somebody may be entitled who was not */
 }

@@ -129,7 +129,7 @@ void task_turn(struct sched *s, struct workload *w, uint32_t t, enum task_phase 
     if (demanded != in_demand(phase))
         s->shares_stale = true;
     if (phase == TASK_LEAVING || phase == TASK_ENDING)
-        s->freed_epoch++;
+        node_touch(s, task->node);
 }
 
 void task_release(struct sched *s, struct workload *w, uint32_t t, enum task_phase phase)
@@ -140,10 +140,10 @@ void task_release(struct sched *s, struct workload *w, uint32_t t, enum task_pha
     bool demanded = in_demand((enum task_phase)task->phase);
     account(s, w, t, -1);
     if (task->node != NULL) {
+        node_touch(s, task->node);
         node_unlink(task);
         if (task->device_count > DEVICES_INLINE)
             free(task->devices.large);
-        s->freed_epoch++;
     }
     task->device_count = 0;
     task->behalf = 0;
@@ -190,7 +190,7 @@ void task_demand_rebuild(struct sched *s)
     it = 0;
     for (struct group *g; (g = map_next(&s->groups, &it)) != NULL;)
         for (; g != NULL; g = g->next)
-            g->line.need = g->job->least;
+            g->lot->line.need = g->job->least;
     s->shares_stale = true;
 }
 

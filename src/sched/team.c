@@ -185,7 +185,7 @@ int sched_team_set(struct sched *s, const struct sched_team *team)
     depth_set(t);
     s->shares_stale = true;
     s->outside_epoch++;
-    s->retry = true;
+    s->retry = s->retry_all = true;
     return 0;
 }
 

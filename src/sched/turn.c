@@ -16,6 +16,7 @@
 #include "sched/queue.h"
 #include "sched/reserve.h"
 #include "sched/share.h"
+#include "sched/wake.h"
 #include "sched/workload.h"
 
 #define PASSES_MAX 64
@@ -27,7 +28,7 @@ static enum sched_reason starts_now(struct sched *s, struct workload *w, const s
     struct job_shape *job = w->group->job;
     bool fresh = w->place == PLACE_GROUP;
     if (!gate_open(w->group, need, MASK_START, NULL))
-        return SCHED_REASON_NO_CAPACITY;
+        return SCHED_REASON_TEAM_LIMIT;
     if (fresh && job->no_place_epoch == s->freed_epoch)
         return SCHED_REASON_NO_CAPACITY;
     if (!place_gang(s, job, w, gang, MASK_START)) {
@@ -48,11 +49,18 @@ static enum sched_reason starts_now(struct sched *s, struct workload *w, const s
 static bool waits_for_stops(struct sched *s, struct workload *w, const struct gang *gang,
                             const struct amounts *need)
 {
+    struct job_shape *job = w->group->job;
+    bool fresh = w->place == PLACE_GROUP;
     if (s->stopping == 0 || !gate_open(w->group, need, MASK(VIEW_THEN), NULL) ||
-        !place_gang(s, w->group->job, w, gang, MASK(VIEW_THEN)))
+        (fresh && job->no_later_epoch == s->freed_epoch))
         return false;
-    hold_claim(s, w);
-    return true;
+    if (place_gang(s, job, w, gang, MASK(VIEW_THEN))) {
+        hold_claim(s, w);
+        return true;
+    }
+    if (fresh)
+        job->no_later_epoch = s->freed_epoch;
+    return false;
 }
 
 static void try_line(struct sched *s, struct line *line)
@@ -93,8 +101,7 @@ static void timers_fire(struct sched *s)
 static void pass(struct sched *s)
 {
     if (s->retry)
-        queue_wake_all(s);
-    s->retry = false;
+        wake_lines(s);
     for (int idle = 0; idle < 2; idle++)
         for (struct line *line; (line = order_next(s, idle)) != NULL;)
             try_line(s, line);
@@ -105,13 +112,15 @@ const struct sched_decisions *sched_turn(struct sched *s, int64_t now_ms)
     if (now_ms > s->now_ms)
         s->now_ms = now_ms;
     s->turn++;
+    s->node_searches = 0;
     vec_clear(&s->decisions);
     arena_reset(&s->arena);
+    s->retry_parts = s->wake_soon && !s->put_off && !s->retry && s->protected_until_ms > s->now_ms;
     if (s->protected_until_ms <= s->now_ms || s->wake_soon)
         s->retry = true;
     if (s->protected_until_ms <= s->now_ms)
         s->protected_until_ms = INT64_MAX;
-    s->wake_soon = false;
+    s->wake_soon = s->put_off = false;
     timers_fire(s);
     share_refresh(s);
     hold_step(s);

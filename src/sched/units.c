@@ -27,6 +27,8 @@ void evicting_free(struct evicting *e)
         return;
     vec_done(&e->units);
     vec_done(&e->taken);
+    vec_done(&e->leaves);
+    vec_done(&e->found);
     free(e);
 }
 
@@ -104,6 +106,20 @@ static bool own_lower(const struct sched *s, const struct evicting *e, struct am
     return found > 0;
 }
 
+bool units_may_exist(const struct sched *s, const struct group *g, const struct amounts *need)
+{
+    if (group_idle(s, g))
+        return false;
+    if (s->root.idle_running > 0)
+        return true;
+    const struct team *t = g->team;
+    uint32_t size = tree_size(t->running);
+    if (size > 0 && group_rule(s, g)->may_preempt &&
+        units_strictly_lower(running_entry(tree_at(t->running, size - 1))->group, g))
+        return true;
+    return group_rule(s, g)->may_reclaim && gate_within_share(t, need);
+}
+
 bool units_worth(struct sched *s, struct evicting *e)
 {
     const struct group *me = e->w->group;
@@ -137,8 +153,6 @@ static int64_t protected_until(const struct sched *s, const struct workload *v)
 
 static bool node_may_help(const struct evicting *e, const struct node *n)
 {
-    if (e->only_node != NULL)
-        return n == e->only_node;
     if (!node_takes(n))
         return false;
     const struct job_shape *job = e->w->group->job;
@@ -151,7 +165,7 @@ static bool node_may_help(const struct evicting *e, const struct node *n)
 /* Could it help that V goes? */
 static bool may_help(const struct evicting *e, const struct workload *v)
 {
-    if (e->gates_closed && e->only_node == NULL)
+    if (e->gates_closed)
         return true;
     for (uint32_t t = 0; t < v->group->job->task_count; t++)
         if (v->tasks[t].phase == TASK_RUNNING && node_may_help(e, v->tasks[t].node))
@@ -164,7 +178,7 @@ static bool may_go(struct sched *s, const struct evicting *e, const struct workl
     if (v == e->w || v->count[TASK_HELD] > 0 || !may_help(e, v))
         return false;
     if (v->started_turn == s->turn) {
-        s->wake_soon = true;
+        s->wake_soon = s->put_off = true;
         return false;
     }
     int64_t until = protected_until(s, v);
@@ -219,17 +233,48 @@ static void surplus_sort(struct evicting *e, size_t first)
     }
 }
 
+/* Has the leaf nothing more to give, once what was collected has gone? Only units that would go
+ * while its branch is above its bound count (LEFT is what it is above by). */
+static bool exhausted(const struct evicting *e, const struct amounts *left)
+{
+    for (int r = 0; r < SCHED_RESOURCES; r++)
+        if (e->need.v[r] > 0 && left->v[r] > 0)
+            return false;
+    return true;
+}
+
+static void core_add(struct evicting *e, struct workload *v, uint8_t cause, struct amounts *left)
+{
+    unit_add(e, v, -1, 0, cause);
+    for (int r = 0; r < SCHED_RESOURCES; r++)
+        if (left->v[r] == SCHED_UNLIMITED)
+            return;
+    struct amounts charge = unit_charge(&e->units.items[e->units.len - 1]);
+    amounts_add(left, &charge, -1);
+}
+
+/* Is a class that comes before this one idle-only? Not by default. */
+static bool idle_above(const struct sched *s, enum sched_class class_)
+{
+    for (int c = 0; c < (int)class_; c++)
+        if (s->config.classes[c].idle_only)
+            return true;
+    return false;
+}
+
 /* All of one class and priority, from index LAST down; returns the index below them. */
 static uint32_t band_collect(struct sched *s, struct evicting *e, const struct team *t,
-                             uint32_t last)
+                             uint32_t last, struct amounts *left)
 {
     struct workload *head = running_entry(tree_at(t->running, last));
     uint8_t cause = right_over(s, e, head->group);
     uint32_t end = last;
     size_t first = e->units.len;
-    for (int cores = 0; cores < 2; cores++) {
+    if (cause == SCHED_CAUSES && !idle_above(s, head->group->class_))
+        return 0; /* nor over anything that comes before it */
+    for (int cores = t->elastic_running > 0 ? 0 : 1; cores < 2; cores++) {
         end = last + 1;
-        while (end > 0) {
+        while (end > 0 && (!cores || !exhausted(e, left))) {
             struct workload *v = running_entry(tree_at(t->running, end - 1));
             if (!same_band(v, head))
                 break;
@@ -237,7 +282,7 @@ static uint32_t band_collect(struct sched *s, struct evicting *e, const struct t
             if (cause == SCHED_CAUSES || e->units.len >= UNITS_MAX || !may_go(s, e, v))
                 continue;
             if (cores)
-                unit_add(e, v, -1, 0, cause);
+                core_add(e, v, cause, left);
             else if (v->group->job->min_tasks < v->group->job->task_count)
                 surplus_add(e, v, cause);
         }
@@ -247,25 +292,40 @@ static uint32_t band_collect(struct sched *s, struct evicting *e, const struct t
     return end;
 }
 
-static void leaf_collect(struct sched *s, struct evicting *e, struct team *t)
+static void leaf_done(struct evicting *e, struct team *t)
 {
-    t->first_unit = (uint32_t)e->units.len;
-    for (uint32_t end = tree_size(t->running); end > 0 && e->units.len < UNITS_MAX;)
-        end = band_collect(s, e, t, end - 1);
     t->unit_count = (uint32_t)e->units.len - t->first_unit;
     t->units_below = t->unit_count;
+    t->next_unit = 0;
+    if (t->unit_count > 0)
+        vec_push(&e->leaves, t);
 }
 
-/* Has a branch beside the requester's path anything to give? */
-static bool branch_gives(const struct evicting *e, const struct team *t)
+static void leaf_collect(struct sched *s, struct evicting *e, struct team *t,
+                         struct amounts left)
 {
+    t->first_unit = (uint32_t)e->units.len;
+    for (uint32_t end = tree_size(t->running);
+         end > 0 && e->units.len < UNITS_MAX && !exhausted(e, &left);)
+        end = band_collect(s, e, t, end - 1, &left);
+    e->cut = e->cut || exhausted(e, &left);
+    leaf_done(e, t);
+}
+
+/* By how much is a branch beside the requester's path above what it may keep: its fair share, or
+ * its guarantee where the second clause of reclaim or idle-only work is in question. */
+static struct amounts branch_excess(const struct evicting *e, const struct team *t,
+                                    const struct team *mine)
+{
+    struct amounts excess = {0};
+    bool keeps_guarantee = t->idle_running > 0 || gate_within_guarantee(mine, &e->need);
     for (int r = 0; r < SCHED_RESOURCES; r++) {
-        int64_t used = t->used[VIEW_THEN].v[r];
-        if (e->need.v[r] > 0 && ((!e->no_reclaim && used > t->share.v[r]) ||
-                                 used > t->guarantee[r]))
-            return !e->no_reclaim || t->idle_running > 0;
+        int64_t used = t->used[VIEW_THEN].v[r], share = t->share.v[r], keep = t->guarantee[r];
+        if (!keeps_guarantee || keep > share)
+            keep = share;
+        excess.v[r] = used > keep ? used - keep : 0;
     }
-    return false;
+    return excess;
 }
 
 static bool on_path(const struct evicting *e, const struct team *t)
@@ -276,20 +336,34 @@ static bool on_path(const struct evicting *e, const struct team *t)
     return p != NULL;
 }
 
-static void collect_in(struct sched *s, struct evicting *e, struct team *t)
+static const struct team *path_child(const struct evicting *e, const struct team *t)
+{
+    const struct team *p = e->w->group->team;
+    while (p->parent != t)
+        p = p->parent;
+    return p;
+}
+
+static void collect_in(struct sched *s, struct evicting *e, struct team *t, struct amounts left)
 {
     t->units_below = t->unit_count = 0;
     if (team_is_leaf(t)) {
-        leaf_collect(s, e, t);
+        leaf_collect(s, e, t, left);
         return;
     }
     bool path = on_path(e, t);
     for (size_t i = 0; i < t->children.len; i++) {
         struct team *c = t->children.items[i];
+        struct amounts part = left;
         c->units_below = c->unit_count = 0;
-        if (path && !on_path(e, c) && !branch_gives(e, c))
-            continue;
-        collect_in(s, e, c);
+        if (path && !on_path(e, c)) {
+            if (e->no_reclaim && c->idle_running == 0)
+                continue;
+            part = branch_excess(e, c, path_child(e, t));
+            if (exhausted(e, &part))
+                continue;
+        }
+        collect_in(s, e, c, part);
         t->units_below += c->units_below;
     }
 }
@@ -298,6 +372,82 @@ void units_collect(struct sched *s, struct evicting *e)
 {
     vec_clear(&e->units);
     vec_clear(&e->taken);
+    vec_clear(&e->leaves);
+    e->cut = false;
     e->gates_closed = !gate_open(e->w->group, &e->need, MASK(VIEW_THEN), NULL);
-    collect_in(s, e, &s->root);
+    struct amounts all = {{SCHED_UNLIMITED, SCHED_UNLIMITED, SCHED_UNLIMITED}};
+    collect_in(s, e, &s->root, all);
+}
+
+/* ---- one node ---------------------------------------------------------------------------- */
+
+/* By leaf, and in a leaf in the order in which they would go. */
+static bool goes_before(const struct workload *a, const struct workload *b)
+{
+    const struct group *x = a->group, *y = b->group;
+    if (x->team != y->team)
+        return x->team->id < y->team->id;
+    if (x->class_ != y->class_)
+        return x->class_ > y->class_;
+    if (x->priority != y->priority)
+        return x->priority < y->priority;
+    return a->age != b->age ? a->age > b->age : a->id > b->id;
+}
+
+static void found_add(struct evicting *e, struct workload *v)
+{
+    size_t i = e->found.len;
+    for (size_t k = 0; k < i; k++)
+        if (e->found.items[k] == v)
+            return;
+    vec_push(&e->found, v);
+    for (; i > 0 && goes_before(v, e->found.items[i - 1]); i--)
+        e->found.items[i] = e->found.items[i - 1];
+    e->found.items[i] = v;
+}
+
+static void path_count(struct evicting *e)
+{
+    for (size_t i = 0; i < e->leaves.len; i++)
+        for (struct team *t = e->leaves.items[i]->parent; t != NULL; t = t->parent)
+            t->units_below += e->leaves.items[i]->unit_count;
+}
+
+/* Units of found[FROM..TO), all of one leaf: surplus before cores in each band. */
+static void found_units(struct sched *s, struct evicting *e, size_t from, size_t to)
+{
+    for (size_t a = from, b; a < to; a = b) {
+        size_t first = e->units.len;
+        for (b = a; b < to && same_band(e->found.items[a], e->found.items[b]); b++)
+            surplus_add(e, e->found.items[b], right_over(s, e, e->found.items[b]->group));
+        surplus_sort(e, first);
+        for (size_t i = a; i < b; i++)
+            unit_add(e, e->found.items[i], -1, 0, right_over(s, e, e->found.items[i]->group));
+    }
+}
+
+void units_collect_node(struct sched *s, struct evicting *e, const struct node *n)
+{
+    for (size_t i = 0; i < e->leaves.len; i++) /* what the last collection left */
+        for (struct team *t = e->leaves.items[i]; t != NULL; t = t->parent)
+            t->units_below = t->unit_count = 0;
+    vec_clear(&e->units);
+    vec_clear(&e->taken);
+    vec_clear(&e->leaves);
+    vec_clear(&e->found);
+    for (const struct task *t = n->tasks; t != NULL; t = t->next) {
+        struct workload *v = t->workload;
+        if (t->phase == TASK_RUNNING && v->in_running &&
+            right_over(s, e, v->group) != SCHED_CAUSES && may_go(s, e, v))
+            found_add(e, v);
+    }
+    for (size_t from = 0, to; from < e->found.len; from = to) {
+        struct team *leaf = e->found.items[from]->group->team;
+        for (to = from; to < e->found.len && e->found.items[to]->group->team == leaf;)
+            to++;
+        leaf->first_unit = (uint32_t)e->units.len;
+        found_units(s, e, from, to);
+        leaf_done(e, leaf);
+    }
+    path_count(e);
 }

@@ -32,16 +32,22 @@ struct evicting {
     struct amounts need;
     bool may_reclaim;         /* its class may, and its team could end within its share */
     bool no_reclaim, surplus_only;
-    const struct node *only_node; /* candidates of this node only; NULL = all */
+    bool cut;                 /* more units exist than could go while a team is above its share */
     bool gates_closed;        /* a gate is in the way: victims on any node may help */
     VEC(struct unit) units;
+    VEC(struct workload *) found; /* scratch */
+    VEC(struct team *) leaves; /* that have units */
     VEC(uint32_t) taken;      /* indices of units, in the order of taking */
 };
 
+/* Could work of group G that needs that much have a right over anybody? A first, cheap look. */
+bool units_may_exist(const struct sched *s, const struct group *g, const struct amounts *need);
 /* Is there any right to use and anybody to use it on? Cheap; also sets may_reclaim. */
 bool units_worth(struct sched *s, struct evicting *e);
 /* Fills e->units for the requester. */
 void units_collect(struct sched *s, struct evicting *e);
+/* Likewise, with what runs on one node only. */
+void units_collect_node(struct sched *s, struct evicting *e, const struct node *n);
 
 /* Is work of group G strictly lower than that of THAN, by class, then priority? */
 bool units_strictly_lower(const struct group *g, const struct group *than);

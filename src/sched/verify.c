@@ -149,7 +149,8 @@ static void check_node(struct check *c, struct node *n)
         for (int v = 0; v < VIEWS && sign < 0; v++) {
             if (v == VIEW_PLAN) /* of no meaning outside a turn */
                 continue;
-            if (n->cpu_used[v] != 0 || n->memory_used[v] != 0 || n->idle[v] != n->whole_count)
+            if (n->cpu_used[v] != 0 || n->memory_used[v] != 0 || n->idle[v] != n->whole_count ||
+                n->milli_used[v] != 0)
                 fail(c, "node %llu: use is wrong in view %d", id, v);
             for (uint32_t d = 0; d < n->device_count; d++)
                 if (n->devices[d].use[v].tenants != 0 || n->devices[d].use[v].milli != 0 ||

@@ -234,6 +234,7 @@ int sched_workload_remove(struct sched *s, uint64_t id)
         workload_unhold(s, w);
     w->removed = true;
     s->outside_epoch++;
+    s->retry = s->retry || s->reserved.last == id;
     workload_requeue(s, w);
     workload_timer_set(s, w, INT64_MAX);
     if (w->tasks == NULL) {

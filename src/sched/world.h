@@ -14,9 +14,11 @@
  *           A start must be possible in VIEW_NOW and VIEW_THEN; a promise in VIEW_THEN alone.
  *   shape   What a request, or a whole workload, asks for; interned, so that equal ones share
  *           one record, one charge and one memory of failure.
- *   line    One place in the queue of a leaf team. A group's line stands for all pending
- *           workloads that differ in nothing but id and age (its head is the oldest); a
- *           workload that runs in part has a line of its own.
+ *   group   Pending workloads that differ in nothing but id and age.
+ *   lot     Groups of one team and shape that differ in class and priority only. What stops the
+ *           first of them stops the rest: they have no more rights, and ask for the same.
+ *   line    One place in the queue of a leaf team. A lot's line stands for its first workload;
+ *           a workload that runs in part has a line of its own.
  *   unit    What is evicted at once: one surplus task of an elastic workload, or all of it.
  *
  * Invariants (sched_verify() recomputes all of them).
@@ -114,6 +116,9 @@ struct job_shape { /* of a whole workload */
     struct amounts least, total; /* charges of the minimum and of all tasks, while pending */
     uint64_t possible_epoch; /* of sched.inventory_epoch: an empty inventory could hold it */
     uint64_t no_place_epoch; /* of sched.freed_epoch: the minimum had no place then */
+    uint64_t no_later_epoch; /* likewise in VIEW_THEN */
+    uint64_t chance_gen;     /* of sched.wake_gen: `chance` was found then */
+    bool chance;             /* some of it fits where something left */
 };
 
 /* ---- tasks and workloads ----------------------------------------------------------------- */
@@ -191,13 +196,22 @@ enum line_state { LINE_EMPTY, LINE_READY, LINE_PARKED };
 struct line {
     struct heap_node node;      /* in team->ready[idle], when LINE_READY */
     struct line *prev, *next;   /* in team->parked, when LINE_PARKED */
-    struct group *group;
-    struct workload *own;       /* NULL: the group's */
+    struct lot *lot;            /* NULL: a workload's own line */
+    struct group *group;        /* of the head; a parked lot: which was tried */
     struct workload *head;      /* who is next */
     struct amounts need;        /* charge of what would start next */
+    uint64_t searched;          /* sched.change_gen when it was last woken for its rights */
     uint32_t round;             /* 0 = below its minimum; else 1 + surplus tasks it has */
     uint8_t state;              /* enum line_state */
     uint8_t reason;             /* enum sched_reason of the last failure */
+};
+
+struct lot {
+    struct lot *next; /* same hash */
+    uint64_t hash;
+    VEC(struct group *) groups; /* by class, priority */
+    uint32_t passed;            /* that many first groups were tried in this turn */
+    struct line line;
 };
 
 struct group { /* workloads that differ in id and age only */
@@ -210,7 +224,7 @@ struct group { /* workloads that differ in id and age only */
     int32_t priority;
     bool preemptible, may_burst;
     struct tree_node *waiting; /* by age, id */
-    struct line line;
+    struct lot *lot;
 };
 
 /* ---- teams ------------------------------------------------------------------------------- */
@@ -231,8 +245,10 @@ struct team {
     struct heap ready[2];
     struct line *parked;
     struct tree_node *running;               /* preemptible workloads, last victim first */
+    uint32_t elastic_running;                /* of these, such as may have surplus tasks */
     uint32_t idle_running;                   /* of these, idle-only ones, in the subtree */
     uint32_t first_unit, unit_count;         /* scratch of evict.c: its candidates, in a leaf */
+    uint32_t next_unit;                      /* before it, all are out or passed over */
     uint32_t units_below;                    /* likewise, candidates of the subtree */
 };
 
@@ -262,12 +278,14 @@ struct node {
     bool up, schedulable;
     int64_t cpu, memory;
     int64_t cpu_used[VIEWS], memory_used[VIEWS];
+    int64_t milli_used[VIEWS];    /* of devices that are not slices */
     uint32_t idle[VIEWS];         /* whole devices without tenants */
     struct task *tasks;           /* all that are HELD, RUNNING, LEAVING or ENDING here */
     uint32_t *domain;             /* per topology level; see place.h */
     uint64_t refused_by;          /* the last workload whose launch failed here */
     uint32_t refusals;            /* in a row by different workloads */
     int64_t avoid_until_ms;       /* not used before then where another node fits */
+    bool touched;                 /* in sched.touched */
     uint32_t mark;                /* scratch of place.c: tasks of the workload being placed */
 };
 
@@ -293,7 +311,7 @@ struct sched {
     struct sched_config config;
     int64_t now_ms;
     struct map strings;            /* interned */
-    struct map shapes, job_shapes, groups; /* chains by hash */
+    struct map shapes, job_shapes, groups, lots; /* chains by hash */
     struct map teams, nodes, workloads;    /* by id */
     struct team root;              /* above the top teams; no gates */
     VEC(struct node *) node_list;  /* by order, id */
@@ -305,8 +323,17 @@ struct sched {
     struct amounts capacity;       /* what shares are made of; see node_capacity() */
     bool capacity_stale;           /* nodes changed, or the use of a drained one */
     bool shares_stale;             /* demand, quota or capacity changed */
-    bool retry;                    /* parked lines may have a chance again */
+    bool retry;                    /* some parked lines may have a chance again */
+    bool retry_all;                /* all may: quota or inventory changed */
+    VEC(struct node *) touched;    /* nodes that something left since lines were last woken */
+    uint64_t wake_gen;             /* counts wakings */
+    uint64_t change_gen;           /* counts wakings that had a cause */
+    bool retry_parts;              /* the coming waking only goes on with the last */
+    uint32_t search_parts;         /* of which each waking takes one */
+    uint32_t claimants;            /* lines with a right to evict, at the last waking */
     uint64_t turn;                 /* counts turns */
+    unsigned node_searches;        /* of evict.c, in this turn */
+    bool put_off;                  /* a victim that has just started was passed over */
     bool wake_soon;                /* something was put off to the next turn */
     struct workload *below;        /* gangs below their minimum */
     VEC(struct workload *) holding;

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sched/wake.h"
+
+#include "sched/fit.h"
+#include "sched/gate.h"
+#include "sched/node.h"
+#include "sched/place.h"
+#include "sched/queue.h"
+#include "sched/units.h"
+
+#define SEARCHES 128 /* lines woken at once for their rights alone */
+#define TOUCHED_MAX 32 /* beyond that many nodes it is not worth looking */
+
+static bool fits_on(struct sched *s, const struct job_shape *job, const struct node *n)
+{
+    struct fit f;
+    for (uint32_t t = 0; t < (job->uniform ? 1 : job->task_count); t++) {
+        const struct shape *shape = job_task(job, t)->shape;
+        if (fit_accepts(n, shape) && fit_node(n, shape, MASK_START, s->placing->trial, &f))
+            return true;
+    }
+    return false;
+}
+
+/* Does some of it fit where something left? Asked once a waking for each shape. */
+static bool fits_somewhere(struct sched *s, struct job_shape *job)
+{
+    if (job->chance_gen == s->wake_gen)
+        return job->chance;
+    bool chance = s->touched.len > TOUCHED_MAX;
+    for (size_t i = 0; i < s->touched.len && !chance; i++)
+        chance = node_takes(s->touched.items[i]) && fits_on(s, job, s->touched.items[i]);
+    job->chance_gen = s->wake_gen;
+    job->chance = chance;
+    return chance;
+}
+
+static bool has_chance(struct sched *s, const struct line *line)
+{
+    if (line->lot == NULL || line->reason == SCHED_REASON_RESERVED)
+        return true;
+    if (line->reason == SCHED_REASON_TEAM_LIMIT &&
+        gate_open(line->group, &line->need, MASK_START, NULL))
+        return true;
+    if (fits_somewhere(s, line->group->job))
+        return true;
+    if (!units_may_exist(s, line->group, &line->need))
+        return false;
+    s->claimants++;
+    if (line->searched == s->change_gen)
+        return false;
+    if (line->lot->hash % s->search_parts != s->wake_gen % s->search_parts) {
+        s->wake_soon = true;
+        return false;
+    }
+    ((struct line *)line)->searched = s->change_gen;
+    return true;
+}
+
+void wake_lines(struct sched *s)
+{
+    s->wake_gen++;
+    s->change_gen += !s->retry_parts;
+    s->search_parts = 1 + s->claimants / SEARCHES;
+    s->claimants = 0;
+    queue_wake(s, s->retry_all ? NULL : has_chance);
+    s->retry = s->retry_all = s->retry_parts = false;
+    for (size_t i = 0; i < s->touched.len; i++)
+        s->touched.items[i]->touched = false;
+    vec_clear(&s->touched);
+}
