@@ -37,6 +37,7 @@ run: all
 	@tools/run
 
 bench: all
+	@ninja --quiet -C build bench/load bench/sched_turn bench/store_bench
 	@bench/run
 
 install: all
