@@ -152,7 +152,7 @@ static void print_banner(struct server *s, const char *token)
         printf("  admin token  %s\n\n", token);
         printf("try in another terminal:\n");
         printf("  export ALLOT_SERVER=http://%s ALLOT_TOKEN=%s\n", api_address(s->api), token);
-        printf("  allot run --team default --gpu 0.25 -- echo hello\n");
+        printf("  %s run --team default --gpu 0.25 -- echo hello\n", program_invocation_name);
     }
     fflush(stdout);
 }
