@@ -380,6 +380,8 @@ static void free_tasks(struct engine_local *e)
     struct local_task *t;
     size_t it = 0;
 
+    while (e->reapers)
+        reaper_free(e, e->reapers);
     while ((t = map_next(&e->tasks, &it))) {
         if (t->control >= 0)
             close(t->control);
@@ -388,8 +390,6 @@ static void free_tasks(struct engine_local *e)
         free(t);
     }
     map_done(&e->tasks);
-    while (e->reapers)
-        reaper_free(e, e->reapers);
 }
 
 /* Only goes where no task is left in them. */

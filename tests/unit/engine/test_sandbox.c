@@ -259,7 +259,7 @@ static void the_root_as_workdir_is_refused(void **state)
 
 static void beneath_a_trusted_root_a_task_is_the_owner(void **state)
 {
-    const char *roots[] = {outside, NULL};
+    static const char *const roots[] = {outside, NULL};
     char inner[100];
     struct stat st;
 
@@ -279,7 +279,7 @@ static void beneath_a_trusted_root_a_task_is_the_owner(void **state)
 
 static void outside_the_trusted_roots_nothing_may_be_named(void **state)
 {
-    const char *roots[] = {"/usr/share", NULL};
+    static const char *const roots[] = {"/usr/share", NULL};
 
     NEED_ROOT();
     fixture_down(f);
