@@ -10,7 +10,7 @@
  *   none     neither, or no right to use them. Tasks run without limits and the node says so.
  *
  * The engine finds out once (cgroup_site_probe) and makes one group per hierarchy, named
- * allot-INSTANCE, beneath its own. It writes the path of a task's groups into the launch
+ * allot-INSTANCE. It writes the path of a task's groups into the launch
  * record, so that a later server in another place of the hierarchy still finds them. The
  * supervisor makes, fills and removes them; the engine does the same for a dead supervisor.
  *

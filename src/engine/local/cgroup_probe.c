@@ -3,10 +3,13 @@
  * Finding the hierarchies.
  *
  * /proc/self/mountinfo says where hierarchies are mounted, /proc/self/cgroup where this process
- * stands in them. Tasks go beneath our own place, so that a limit on the server's surroundings
- * holds for its tasks too. On v2 a group that holds processes cannot hand controllers down; a
- * server alone in a delegated group (a systemd unit with Delegate=yes) moves itself into a leaf.
- * Elsewhere (a shell's session) the groups go directly beneath the root, which is exempt.
+ * stands in them. On v1 tasks go beneath our own place, so that a limit on the server's
+ * surroundings holds for its tasks too.
+ *
+ * On v2 they go beneath the root of what we can see, not beneath the server's unit: a group that
+ * hands controllers down may hold no processes, and a service manager that starts the server
+ * again puts it into exactly the group whose children still run tasks. In a container the root
+ * that we see does hold processes; they are moved into a leaf first.
  */
 #include "engine/local/cgroup.h"
 
@@ -161,45 +164,34 @@ static bool hand_down(const char *group, struct arena *arena)
            io_write_existing(AT_FDCWD, file, "+cpu +memory +pids") == 0;
 }
 
-/* Beneath our own group, after stepping aside into a leaf of it. */
-static const char *v2_beneath_own(const char *own, const char *name, struct arena *arena)
+/* Moves what runs in GROUP itself into a leaf of it; only a container's root needs that. */
+static void empty_into_leaf(const char *group, struct arena *arena)
 {
-    const char *leaf, *group;
+    const char *leaf = make_group(group, "server", arena);
+    const char *to = arena_printf(arena, "%s/server/cgroup.procs", group);
+    _cleanup_free_ char *text = NULL;
+    char *save = NULL;
 
-    if (own == NULL || !has_controllers(own, "cgroup.controllers", arena))
-        return NULL;
-    if (!hand_down(own, arena)) {
-        leaf = make_group(own, "server", arena);
-        if (leaf == NULL ||
-            io_write_existing(AT_FDCWD, arena_printf(arena, "%s/cgroup.procs", leaf), "0") < 0)
-            return NULL;
-        if (!hand_down(own, arena)) {
-            (void)io_write_existing(AT_FDCWD, arena_printf(arena, "%s/cgroup.procs", own), "0");
-            (void)rmdir(leaf);
-            return NULL;
-        }
-    }
-    group = make_group(own, name, arena);
-    return group && hand_down(group, arena) ? group : NULL;
+    if (leaf == NULL || io_read_file(AT_FDCWD, arena_printf(arena, "%s/cgroup.procs", group),
+                                     FILE_MAX, &text, NULL) < 0)
+        return;
+    for (char *pid = strtok_r(text, "\n", &save); pid; pid = strtok_r(NULL, "\n", &save))
+        (void)io_write_existing(AT_FDCWD, to, pid); /* kernel threads stay where they are */
 }
 
 static const char *v2_base(const struct hierarchy *h, const char *name, struct arena *arena)
 {
-    const char *own, *group;
+    const char *own = h->mount ? own_path(h, arena) : NULL, *group;
 
     if (h->mount == NULL || !has_controllers(h->mount, "cgroup.controllers", arena))
         return NULL;
-    own = own_path(h, arena);
-    /* A restarted server stands in the leaf that it made before. */
-    if (own && strlen(own) > 7 && strcmp(own + strlen(own) - 7, "/server") == 0)
-        own = arena_strndup(arena, own, strlen(own) - 7);
-    if (own && strcmp(own, h->mount) != 0) {
-        group = v2_beneath_own(own, name, arena);
-        if (group)
-            return group;
+    if (!hand_down(h->mount, arena)) {
+        if (own == NULL || strcmp(own, h->mount) != 0)
+            return NULL;
+        empty_into_leaf(h->mount, arena);
+        if (!hand_down(h->mount, arena))
+            return NULL;
     }
-    if (!hand_down(h->mount, arena))
-        return NULL;
     group = make_group(h->mount, name, arena);
     return group && hand_down(group, arena) ? group : NULL;
 }

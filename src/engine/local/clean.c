@@ -30,8 +30,8 @@
 #define LOST_MESSAGE "its supervisor was killed; what ran has been stopped"
 #define NEVER_MESSAGE "the server ended before the task was started"
 
-/* The sandbox's init: with it everything in its pid namespace ends. */
-static void kill_init(const struct local_job *j)
+/* The sandbox's init: with it everything in its pid namespace ends. False: not gone yet. */
+static bool kill_init(const struct local_job *j)
 {
     char path[MODEL_INTENT_MAX + sizeof(CONTROL_PIDS) + 1];
     _cleanup_free_ char *data = NULL;
@@ -42,18 +42,17 @@ static void kill_init(const struct local_job *j)
 
     snprintf(path, sizeof(path), "%s/%s", j->intent, CONTROL_PIDS);
     if (io_read_file(j->e->tasks_fd, path, PIDS_MAX, &data, &len) < 0)
-        return;
+        return true;
     pid = record_get_i64(data, len, "init", -1);
     if (pid <= 1)
-        return;
+        return true;
     pidfd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
     /* Opened before the check: the start time now is that of the process held. */
     if (pidfd < 0 || process_start_ticks((pid_t)pid) != record_get_i64(data, len, "init_start", -2))
-        return;
+        return true;
     p = (struct pollfd){.fd = pidfd, .events = POLLIN};
-    do {
-        (void)syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
-    } while (poll(&p, 1, GONE_POLL_MS) == 0);
+    (void)syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
+    return poll(&p, 1, GONE_POLL_MS) > 0;
 }
 
 static void write_lost(struct local_job *j)
@@ -73,19 +72,29 @@ static void write_lost(struct local_job *j)
 static void run_clean(struct worker_job *job)
 {
     struct local_job *j = (struct local_job *)job;
+    struct pollfd cancel = {.fd = j->e->cancel, .events = POLLIN};
     struct request *r = request_new(REQUEST_CLEANED);
     struct cgroup_set set;
     char path[MODEL_INTENT_MAX + sizeof(CONTROL_SOCKET) + 1];
 
     cgroup_set_load(j->record, j->record_len, &set);
-    kill_init(j);
-    while (cgroup_kill(&set) == -ETIMEDOUT)
+    r->job = j;
+    /* Processes in an uninterruptible wait must not hold up the others: back to the end of the
+     * queue. A server that ends leaves them to the next one. */
+    if (!kill_init(j) || cgroup_kill(&set) == -ETIMEDOUT) {
+        if (poll(&cancel, 1, 0) > 0) {
+            queue_push(&j->e->queue, r);
+            return;
+        }
         log_warn("task %s: processes that cannot be killed are left; waiting", j->intent);
+        request_free(r);
+        worker_push(j->e->cleaner, &j->job);
+        return;
+    }
     (void)cgroup_remove(&set);
     snprintf(path, sizeof(path), "%s/%s", j->intent, CONTROL_SOCKET);
     (void)unlinkat(j->e->tasks_fd, path, 0);
     write_lost(j);
-    r->job = j;
     queue_push(&j->e->queue, r);
 }
 

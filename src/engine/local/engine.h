@@ -62,6 +62,7 @@ struct local_task {
     int64_t busy_ns;
     int64_t stop_grace_ms; /* asked for while there was no one to tell; -1 = no */
     int64_t adopt_deadline_ms;
+    int64_t patience_ms;        /* when a supervisor that says nothing is given up; 0 = no limit */
     enum engine_event_kind end; /* ENDED: how */
     int32_t exit_code, exit_signal;
     bool stopped; /* asked to before it ended */
@@ -142,6 +143,7 @@ struct settings {
     uint32_t uid_base;
     const char *const *workdir_roots;
     const char *const *hide;   /* folders that tasks must not see, on the machine's root */
+    const char *const *show;   /* read-only folders that they see all the same */
     const char *const *forbid; /* folders of the platform */
     bool allow_unsandboxed;
     const char *no_sandbox; /* why there is none, or NULL */
@@ -155,6 +157,7 @@ struct engine_local {
     struct model_node node;
     struct gpu_inventory devices;
     struct cgroup_site cgroups;
+    bool user_namespaces; /* does each sandbox get one? */
     struct engine_host host;
     struct queue queue;
     pthread_t thread;

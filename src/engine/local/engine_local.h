@@ -65,6 +65,10 @@ struct engine_local_config {
     /* Folders beneath which workdir and checkpoint_dir must lie, NULL-terminated. NULL: any
      * folder that is open to everybody. See supervise/folders.h. */
     const char *const *workdir_roots;
+    /* Folders that tasks may read although they lie in hidden places (a data set or a virtual
+     * environment in someone's home folder), NULL-terminated; NULL = none. Everything in them is
+     * shown to everybody. */
+    const char *const *shown_dirs;
     /* Run tasks even where no sandbox can be built. The node says so. */
     bool allow_unsandboxed;
     /* For tests: called on the engine's thread before each step of a start ("folder", "lock",

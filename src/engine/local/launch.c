@@ -195,6 +195,8 @@ static void add_view(struct composer *c)
         record_add(c->out, "root", c->image->root);
     for (size_t i = 0; hide[i]; i++)
         record_add(c->out, "hide", hide[i]);
+    for (size_t i = 0; s->show && s->show[i]; i++)
+        record_add(c->out, "show", s->show[i]);
 }
 
 static void add_devices(struct composer *c)
@@ -247,6 +249,21 @@ static void add_limits(struct composer *c)
     cgroup_site_describe(&c->e->cgroups, c->start->intent, q->memory_bytes > 0, c->out);
 }
 
+/* An image has to have a folder wherever one is mounted. */
+static int make_places(const struct composer *c, struct err *err)
+{
+    const char *const *show = c->e->settings.show;
+    int r = 0;
+
+    for (size_t i = 0; show && show[i] && r == 0; i++)
+        r = image_make_place(c->image, show[i], err);
+    if (r == 0 && c->launch->workdir)
+        r = image_make_place(c->image, c->launch->workdir, err);
+    if (r == 0 && c->launch->checkpoint_dir)
+        r = image_make_place(c->image, c->launch->checkpoint_dir, err);
+    return r;
+}
+
 int launch_compose(const struct engine_local *e, const struct engine_start *start,
                    const struct model_launch *launch, const struct image *image,
                    struct strbuf *record, struct err *err)
@@ -261,6 +278,10 @@ int launch_compose(const struct engine_local *e, const struct engine_start *star
 
     if (r < 0)
         return r;
+    if (image && !c.bare)
+        r = make_places(&c, err);
+    if (r < 0)
+        return r;
     record_add(record, "intent", start->intent);
     add_folders(&c);
     add_view(&c);
@@ -269,10 +290,6 @@ int launch_compose(const struct engine_local *e, const struct engine_start *star
     r = add_command(&c, &launch->groups[start->group], err);
     if (r == 0)
         add_environment(&c, &launch->groups[start->group]);
-    if (r == 0 && image && !c.bare)
-        r = launch->workdir ? image_make_place(image, launch->workdir, err) : 0;
-    if (r == 0 && image && !c.bare)
-        r = launch->checkpoint_dir ? image_make_place(image, launch->checkpoint_dir, err) : 0;
     map_done(&c.names);
     arena_done(&c.arena);
     return r;

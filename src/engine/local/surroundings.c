@@ -226,6 +226,7 @@ int surroundings_find(struct engine_local *e, const struct engine_local_config *
     s->retain_ms = positive_or(c->retain_ms, ENGINE_LOCAL_RETAIN_MS);
     s->uid_base = c->uid_base ? c->uid_base : ENGINE_LOCAL_UID_BASE;
     s->workdir_roots = copy_list(&e->arena, c->workdir_roots);
+    s->show = copy_list(&e->arena, c->shown_dirs);
     s->allow_unsandboxed = c->allow_unsandboxed;
     s->step = c->step;
     s->step_ctx = c->step_ctx;
@@ -266,6 +267,7 @@ static const char *try_task(struct engine_local *e, bool sandbox, bool cgroups)
         return arena_strdup(&e->arena, err.text);
     kind = record_get(record, len, "kind");
     message = record_get(record, len, "message");
+    e->user_namespaces = record_get_i64(record, len, "user_namespace", 0) != 0;
     if (kind && strcmp(kind, "exited") == 0 && record_get_i64(record, len, "exit_code", -1) == 0)
         return NULL;
     return arena_strdup(&e->arena, message ? message : "a first task failed");
@@ -288,6 +290,8 @@ void surroundings_try(struct engine_local *e)
     }
     e->node.limits = e->cgroups.limits;
     e->node.isolation = "bubblewrap";
+    if (!e->user_namespaces)
+        e->node.isolation = "bubblewrap, without user namespaces of their own";
     if (s->no_sandbox)
         e->node.isolation = arena_printf(&e->arena, "none: %s", s->no_sandbox);
     if (e->cgroups.lacking[0])

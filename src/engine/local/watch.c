@@ -19,11 +19,13 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "base/log.h"
+#include "base/qty.h"
 #include "engine/local/control.h"
 #include "engine/local/engine.h"
 #include "engine/local/record.h"
 
 #define RECORD_EXIT_MAX ((size_t)65536)
+#define PATIENCE_MS 30000 /* beyond what a living supervisor needs to answer */
 
 static void take_messages(struct engine_local *e, struct local_task *t);
 
@@ -157,6 +159,7 @@ int task_watch(struct engine_local *e, struct local_task *t, int control, pid_t 
     }
     t->reaper = r;
     t->control = control;
+    t->patience_ms = clock_boot_ms() + PATIENCE_MS;
     if (t->stop_grace_ms >= 0)
         watch_stop(e, t->intent, t->stop_grace_ms);
     return 0;
@@ -167,6 +170,7 @@ static void running(struct engine_local *e, struct local_task *t, size_t len)
     if (t->state == RUNNING)
         return;
     t->state = RUNNING;
+    t->patience_ms = t->stop_grace_ms < 0 ? 0 : t->patience_ms;
     t->started_ms = record_get_i64(e->buffer, len, "started_boot_ms", clock_boot_ms());
     engine_tell(e, t, ENGINE_STARTED);
     adopt_answered(e, t);
@@ -301,6 +305,7 @@ void watch_stop(struct engine_local *e, const char *intent, int64_t grace_ms)
     } else {
         record_add(&b, "op", "stop");
         record_add_i64(&b, "grace_ms", grace_ms);
+        t->patience_ms = qty_add_sat(clock_boot_ms() + PATIENCE_MS, grace_ms > 0 ? grace_ms : 0);
         if (control_send(t->control, &b, -1) < 0)
             log_warn("task %s: its supervisor does not take the stop request", intent);
     }
@@ -341,6 +346,16 @@ void watch_exec(struct engine_local *e, struct request *r)
     pthread_mutex_unlock(&call->lock);
 }
 
+/* A supervisor that neither starts nor stops its task in time hangs: its end is ours to make. */
+static void lose_patience(struct local_task *t, int64_t now)
+{
+    if (t->patience_ms == 0 || now < t->patience_ms || t->reaper == NULL || t->state == ENDED)
+        return;
+    log_warn("task %s: its supervisor does not answer and is killed", t->intent);
+    (void)syscall(SYS_pidfd_send_signal, t->reaper->pidfd, SIGKILL, NULL, 0);
+    t->patience_ms = now + PATIENCE_MS;
+}
+
 void watch_usage(struct engine_local *e)
 {
     int64_t now = clock_boot_ms();
@@ -348,6 +363,7 @@ void watch_usage(struct engine_local *e)
     size_t it = 0;
 
     while ((t = map_next(&e->tasks, &it))) {
+        lose_patience(t, now);
         if (t->state != RUNNING || t->unwanted)
             continue;
         if (t->simulated && t->gpu_milli > 0)

@@ -15,7 +15,7 @@
 #include "base/vec.h"
 #include "engine/local/engine_local.h"
 
-#define FIXTURE_WAIT_MS 20000
+#define FIXTURE_WAIT_MS 60000
 #define FIXTURE_WORKLOADS 64
 
 struct seen {

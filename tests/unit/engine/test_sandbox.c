@@ -291,6 +291,23 @@ static void outside_the_trusted_roots_nothing_may_be_named(void **state)
     f->config.workdir_roots = NULL;
 }
 
+static void a_hidden_folder_may_be_shown_but_not_written(void **state)
+{
+    static const char *const shown[] = {outside, NULL};
+    char file[100];
+
+    NEED_ROOT();
+    fixture_down(f);
+    f->config.shown_dirs = shown;
+    fixture_up(f);
+    assert_int_equal(chmod(outside, 0777), 0);
+    snprintf(file, sizeof(file), "%s/data", outside);
+    assert_int_equal(io_write_file_atomic(AT_FDCWD, file, "42\n", 3, 0644, 0), 0);
+    f->workloads[1].env[0] = (struct model_pair){"SHOWN", outside};
+    f->workloads[1].env_count = 1;
+    assert_prints("cat $SHOWN/data; touch $SHOWN/x 2>/dev/null || echo closed", "42\nclosed\n");
+}
+
 static void a_named_checkpoint_folder_is_made_where_the_task_may(void **state)
 {
     char named[100];
@@ -369,6 +386,7 @@ int main(void)
         T(the_root_as_workdir_is_refused),
         T(beneath_a_trusted_root_a_task_is_the_owner),
         T(outside_the_trusted_roots_nothing_may_be_named),
+        T(a_hidden_folder_may_be_shown_but_not_written),
         T(a_named_checkpoint_folder_is_made_where_the_task_may),
         T(scratch_space_is_bounded),
         T(without_a_sandbox_tasks_are_refused_and_the_node_says_why),

@@ -46,7 +46,7 @@ static void the_node_is_reported(void **state)
     assert_int_equal(s.devices, 4);
     assert_true(strcmp(s.limits, "cgroup1") == 0 || strcmp(s.limits, "cgroup2") == 0 ||
                 strcmp(s.limits, "none") == 0);
-    assert_string_equal(s.isolation, "bubblewrap");
+    assert_int_equal(strncmp(s.isolation, "bubblewrap", 10), 0);
 }
 
 static void a_task_runs_and_ends(void **state)

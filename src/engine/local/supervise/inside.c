@@ -32,9 +32,10 @@ struct inside {
     char **argv, **env;
     const char *cwd;
     bool bare;
+    bool user_namespace; /* in one of its own */
     pid_t command;
     bool heard_term; /* the command was told to stop, and handles that */
-    int signals; /* signalfd */
+    int signals;     /* signalfd */
     char message[CONTROL_MESSAGE_MAX];
 };
 
@@ -74,16 +75,20 @@ static int load_launch(struct inside *in, struct err *err)
     return 0;
 }
 
-/* A user namespace that knows one user: the task's. Its rights end at the next exec. */
-static int enter_user_namespace(uid_t uid, gid_t gid, struct err *err)
+/*
+ * A user namespace that knows one user: the task's. Its rights end at the next exec. A machine
+ * that allows none loses one layer: the task is still no root, without privileges to gain, in
+ * namespaces that belong to root. The engine reports it.
+ */
+static int enter_user_namespace(struct inside *in, uid_t uid, gid_t gid, struct err *err)
 {
     char map[64];
 
     /* Changing the user hid /proc/self from itself; the map must be written there. */
     (void)prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
     if (unshare(CLONE_NEWUSER) < 0)
-        return err_set(err, -errno, ERR_UNSUPPORTED, NULL, NULL,
-                       "user namespaces are not allowed here: %s", strerror(errno));
+        return 0;
+    in->user_namespace = true;
     snprintf(map, sizeof(map), "%u %u 1", uid, uid);
     if (io_write_existing(AT_FDCWD, "/proc/self/uid_map", map) < 0)
         return err_set(err, -errno, ERR_UNSUPPORTED, NULL, NULL, "user map is refused: %s",
@@ -106,7 +111,9 @@ static int become_user(struct inside *in, uid_t uid, gid_t gid, struct err *err)
             return err_set(err, -errno, ERR_UNSUPPORTED, NULL, NULL,
                            "the task's user %u cannot be taken: %s", uid, strerror(errno));
         if (!in->bare)
-            r = enter_user_namespace(uid, gid, err);
+            r = enter_user_namespace(in, uid, gid, err);
+    } else {
+        in->user_namespace = !in->bare; /* bubblewrap made one: it could not do without */
     }
     (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     /* Changing the user has cleared it. */
@@ -232,8 +239,7 @@ static bool take_request(struct inside *in)
         /* Who handles SIGTERM may answer it with success; who does not, and succeeds, was done. */
         in->heard_term |= process_handles(in->command, SIGTERM);
         signal_task(in, SIGTERM);
-    }
-    else if (op && strcmp(op, "exec") == 0 && fd >= 0)
+    } else if (op && strcmp(op, "exec") == 0 && fd >= 0)
         start_session(in, (size_t)n, fd);
     return true;
 }
@@ -272,6 +278,7 @@ static int start_command(struct inside *in, struct err *err)
         return r;
     record_add(&b, "op", "started");
     record_add_i64(&b, "boot_ms", clock_boot_ms());
+    record_add_i64(&b, "user_namespace", in->user_namespace);
     (void)control_send(INSIDE_FD_CONTROL, &b, -1);
     /* The log must end with the task, not with this process. */
     (void)dup2(0, 1);

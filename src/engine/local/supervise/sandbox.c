@@ -91,12 +91,14 @@ static void add_mounts(struct build *b)
         add3(b, "--ro-bind", "/sys", "/sys");
     while ((v = record_next(b->s->data, b->s->len, "hide", &it)))
         add2(b, "--tmpfs", v);
-    for (it = 0; (v = record_next(b->s->data, b->s->len, "show", &it));)
-        add3(b, "--ro-bind", v, v);
     add2(b, "--proc", "/proc");
     add2(b, "--dev", "/dev");
     add_scratch(b, "/dev/shm");
     add_scratch(b, "/tmp");
+    for (it = 0; (v = record_next(b->s->data, b->s->len, "show", &it));) {
+        add_parents(b, v);
+        add3(b, "--ro-bind", v, v);
+    }
     for (it = 0; (v = record_next(b->s->data, b->s->len, "device", &it));)
         add3(b, "--dev-bind", v, v);
     add_folder(b, b->s->folders->work, FD_WORK, field(b, "work_at"));
@@ -179,22 +181,27 @@ static void __attribute__((noreturn)) become_monitor(const struct build *b)
     _exit(126);
 }
 
+/* The child only arranges descriptors and executes: a copy of this process would be a waste. */
+static pid_t spawn_monitor(const struct build *b)
+{
+    pid_t pid = vfork();
+
+    if (pid == 0)
+        become_monitor(b);
+    return pid;
+}
+
 int sandbox_start(const struct sandbox *s, pid_t *ret_pid, struct err *err)
 {
     struct build b = {.s = s};
-    pid_t pid;
     int r = 0;
 
     build_arguments(&b);
-    pid = fork();
-    if (pid == 0)
-        become_monitor(&b);
-    if (pid < 0)
+    *ret_pid = spawn_monitor(&b);
+    if (*ret_pid < 0)
         r = err_set(err, -errno, ERR_UNAVAILABLE, NULL, NULL, "no process for the sandbox: %s",
                     strerror(errno));
     vec_done(&b.args);
     arena_done(&b.arena);
-    if (r == 0)
-        *ret_pid = pid;
     return r;
 }

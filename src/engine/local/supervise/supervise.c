@@ -55,9 +55,10 @@ struct supervise {
     int64_t kill_at_ms; /* 0 = no stop asked for */
     int64_t grace_ms;
     int64_t started_ms;
-    bool killed;     /* the grace ran out */
-    bool has_status; /* init told the wait status of the command */
-    bool by_itself;  /* and that it succeeded without having heard of a stop */
+    int64_t user_namespace; /* as init tells */
+    bool killed;            /* the grace ran out */
+    bool has_status;        /* init told the wait status of the command */
+    bool by_itself;         /* and that it succeeded without having heard of a stop */
     int status;
     enum end_kind end;
     char reason[REASON_BYTES];
@@ -226,6 +227,7 @@ static bool take_init_message(struct supervise *s)
     if (strcmp(op, "started") == 0) {
         s->phase = RUNNING;
         s->started_ms = record_get_i64(s->message, (size_t)n, "boot_ms", clock_boot_ms());
+        s->user_namespace = record_get_i64(s->message, (size_t)n, "user_namespace", 0);
         s->init_pid = pid;
         s->init_pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
         tell_state(s);
@@ -340,6 +342,7 @@ static void compose_record(struct supervise *s)
     record_add_i64(&s->record, "ended_boot_ms", clock_boot_ms());
     record_add_i64(&s->record, "ended_wall_ms", clock_wall_ms());
     record_add_i64(&s->record, "log_lost", s->log.lost);
+    record_add_i64(&s->record, "user_namespace", s->user_namespace);
     record_add(&s->record, "boot_id", boot_id);
     if (s->reason[0] != '\0')
         record_add(&s->record, "message", s->reason);
