@@ -57,9 +57,15 @@ static void make_nodes(struct bench *b, unsigned devices)
     for (int d = 0; d < 8; d++)
         eight[d].memory_bytes = 80 * GIB;
     for (unsigned n = 0; n < devices / 8; n++) {
-        struct sched_node node = {.id = n + 1, .order = n, .gpu_type = "H100", .devices = eight,
-                                  .device_count = 8, .cpu_milli = 128000,
-                                  .memory_bytes = 1024 * GIB, .up = true, .schedulable = true};
+        struct sched_node node = {.id = n + 1,
+                                  .order = n,
+                                  .gpu_type = "H100",
+                                  .devices = eight,
+                                  .device_count = 8,
+                                  .cpu_milli = 128000,
+                                  .memory_bytes = 1024 * GIB,
+                                  .up = true,
+                                  .schedulable = true};
         sched_node_set(b->s, &node);
     }
 }
@@ -67,7 +73,10 @@ static void make_nodes(struct bench *b, unsigned devices)
 static void make_teams(struct bench *b, unsigned devices)
 {
     for (uint64_t t = 1; t <= TEAMS; t++) {
-        struct sched_team team = {.id = t, .age = t, .weight = 1, .priority = 100,
+        struct sched_team team = {.id = t,
+                                  .age = t,
+                                  .weight = 1,
+                                  .priority = 100,
                                   .guarantee = {devices * 1000 / TEAMS / 2, 64000, 512 * GIB},
                                   .limit = {SCHED_UNLIMITED, SCHED_UNLIMITED, SCHED_UNLIMITED}};
         sched_team_set(b->s, &team);
@@ -84,11 +93,18 @@ static void add(struct bench *b)
     for (unsigned t = 0; t < tasks; t++)
         task[t].request = &b->shapes[shape];
     struct sched_workload w = {
-        .id = ++b->next_id, .age = b->next_id, .team = 1 + rng_below(&b->rng, TEAMS),
-        .class_ = kind < 80 ? SCHED_CLASS_TRAINING
-                  : kind < 90 ? SCHED_CLASS_DEVELOPMENT : SCHED_CLASS_BATCH,
-        .priority = (int32_t)rng_below(&b->rng, 3), .preemptible = true, .may_burst = true,
-        .tasks = task, .task_count = tasks, .min_tasks = tasks,
+        .id = ++b->next_id,
+        .age = b->next_id,
+        .team = 1 + rng_below(&b->rng, TEAMS),
+        .class_ = kind < 80   ? SCHED_CLASS_TRAINING
+                  : kind < 90 ? SCHED_CLASS_DEVELOPMENT
+                              : SCHED_CLASS_BATCH,
+        .priority = (int32_t)rng_below(&b->rng, 3),
+        .preemptible = true,
+        .may_burst = true,
+        .tasks = task,
+        .task_count = tasks,
+        .min_tasks = tasks,
         .limit_ms = b->limits ? 600000 * (1 + (int64_t)rng_below(&b->rng, 4)) : 0,
     };
     sched_workload_add(b->s, &w, NULL);
@@ -186,9 +202,9 @@ static void measure(unsigned devices, unsigned pending, bool limits)
     qsort(took, TURNS, sizeof(took[0]), compare);
     printf("%5u devices %6u pending%s: %7.1f us a turn, p99 %7.1f, worst %7.1f; explain %6.1f us; "
            "%zu bytes a pending workload\n",
-           devices, pending, limits ? " with limits" : "            ", (double)took[TURNS / 2] / 1e3,
-           (double)took[TURNS * 99 / 100] / 1e3, (double)took[TURNS - 1] / 1e3,
-           (double)explain / TURNS / 1e3, bytes);
+           devices, pending, limits ? " with limits" : "            ",
+           (double)took[TURNS / 2] / 1e3, (double)took[TURNS * 99 / 100] / 1e3,
+           (double)took[TURNS - 1] / 1e3, (double)explain / TURNS / 1e3, bytes);
     fflush(stdout);
     free(b.running);
     sched_destroy(b.s);

@@ -50,48 +50,52 @@
 #define CLASSES "\"production\",\"training\",\"development\",\"batch\""
 
 /* What a task asks for and runs: of the single group, or of each of several. */
-#define GROUP_MEMBERS                                                                           \
-    STR("name")                                                                                 \
-    INT("tasks")                                                                                \
-    INT("min_tasks")                                                                            \
-    INT("gpus") NUM("gpu") NUM("gpu_memory") "\"mig\":{}," INT("gpu_count") STRINGS("gpu_type") \
-        NUM("cpu") NUM("memory")                                                                \
-            MAP("node_labels") "\"topology\":{\"type\":\"object\"}," STRINGS("command")         \
-                MAP_("env")
+#define GROUP_MEMBERS                                                                             \
+    STR("name")                                                                                   \
+    INT("tasks")                                                                                  \
+    INT("min_tasks")                                                                              \
+    INT("gpus")                                                                                   \
+    NUM("gpu") NUM("gpu_memory") "\"mig\":{}," INT("gpu_count") STRINGS("gpu_type") NUM("cpu")    \
+        NUM("memory") MAP("node_labels") "\"topology\":{\"type\":\"object\"}," STRINGS("command") \
+            MAP_("env")
 
-#define WORKLOAD_SETTINGS                                                                          \
-    STR("team")                                                                                    \
-    WORDS("kind", KINDS)                                                                           \
-    WORDS("class", CLASSES)                                                                        \
-    INT("priority") BOOL("preemptible") BOOL("burst") NUM("max_run_time") NUM("expected_run_time") \
-        NUM("min_run_time") REF("preemption", "Preemption") INT("max_retries") OPT("image")        \
+#define WORKLOAD_SETTINGS                                                                   \
+    STR("team")                                                                             \
+    WORDS("kind", KINDS)                                                                    \
+    WORDS("class", CLASSES)                                                                 \
+    INT("priority")                                                                         \
+    BOOL("preemptible") BOOL("burst") NUM("max_run_time") NUM("expected_run_time")          \
+        NUM("min_run_time") REF("preemption", "Preemption") INT("max_retries") OPT("image") \
             OPT("workdir") OPT("checkpoint_dir") LIST("groups", "Group")
 
-#define WORKLOAD_RESULTS                                                                   \
-    INT("id")                                                                              \
-    STR("owner")                                                                           \
-    WORDS("state", WORKLOAD_STATES)                                                        \
-    TIME("submitted_at") TIME("started_at") TIME("ended_at") INT("running_tasks")          \
-        INT("ended_tasks") INT("restarts") INT("failures") INT("exit_code") OPT("message") \
-            STR("request") STR("reason") INT("position") LIST("tasks_detail", "Task")
+#define WORKLOAD_RESULTS                                                                           \
+    INT("id")                                                                                      \
+    STR("owner")                                                                                   \
+    WORDS("state", WORKLOAD_STATES)                                                                \
+    TIME("submitted_at")                                                                           \
+    TIME("started_at") TIME("ended_at") TIME("evicted_at") INT("running_tasks") INT("ended_tasks") \
+        INT("restarts") INT("failures") INT("exit_code") OPT("message") STR("request")             \
+            STR("reason") INT("position") LIST("tasks_detail", "Task")
 
-#define QUOTAS                                                         \
-    OPT("parent")                                                      \
-    INT("weight")                                                      \
-    INT("priority") REF("guarantee", "Amounts") REF_("limit", "Amount" \
-                                                              "s")
+#define QUOTAS                                         \
+    OPT("parent")                                      \
+    INT("weight")                                      \
+    INT("priority")                                    \
+    REF("guarantee", "Amounts") REF_("limit", "Amount" \
+                                              "s")
 
 #define DEVICE_MEMBERS \
     STR("uuid")        \
     STR("type") NUM("memory") STR("mig_profile") INT("mig_milli") BOOL("simulated") STR_("path")
 
-#define NODE_MEMBERS                                                                             \
-    INT("id")                                                                                    \
-    STR("name")                                                                                  \
-    OPT("cluster")                                                                               \
-    WORDS("state", "\"up\",\"down\",\"unknown\"") BOOL("drained") OPT("gpu_type") OPT("sharing") \
-        OPT("limits") OPT("isolation") NUM("cpu") NUM("memory") LIST("devices", "Device")        \
-            MAP("labels") NUM("gpu_used") LIST_("use", "DeviceUse")
+#define NODE_MEMBERS                                                                         \
+    INT("id")                                                                                \
+    STR("name")                                                                              \
+    OPT("cluster")                                                                           \
+    WORDS("state", "\"up\",\"down\",\"unknown\"")                                            \
+    BOOL("drained") OPT("gpu_type") OPT("sharing") OPT("limits") OPT("isolation") NUM("cpu") \
+        NUM("memory") LIST("devices", "Device") MAP("labels") NUM("gpu_used")                \
+            LIST_("use", "DeviceUse")
 
 static const struct api_schema schemas[] = {
     {"Problem", OBJECT(STR("type") STR("title") INT("status") STR("detail") STR("code") STR("field")

@@ -75,6 +75,7 @@ static int load_workload(void *user, const struct store_workload_row *row)
     w->state = m->state;
     w->submitted_ms = m->submitted_ms;
     w->started_ms = m->started_ms;
+    w->evicted_ms = m->evicted_ms;
     w->restarts = m->restarts;
     w->failures = m->failures;
     w->exit_code = m->exit_code;

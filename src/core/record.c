@@ -18,6 +18,7 @@ void core_workload_row(const struct core_workload *w, struct model_workload *ret
         .state = w->state,
         .submitted_ms = w->submitted_ms,
         .started_ms = w->started_ms,
+        .evicted_ms = w->evicted_ms,
         .restarts = w->restarts,
         .failures = w->failures,
         .running_tasks = w->running,

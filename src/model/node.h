@@ -63,8 +63,9 @@ void model_device_encode_fields(const struct model_device *d, struct json_writer
 int model_node_decode(const char *text, size_t len, struct arena *arena, struct model_node *n,
                       struct err *err);
 
-/* Simulated devices: "8xH100", "4xA100:40GiB", "8xH100+2xA100/1g.10gb" is refused for now: one group of whole
- * GPUs, or N/PROFILE slices ("7xH100/1g.10gb"). 1..1024 devices. Known types give the memory:
+/* Simulated devices: one group of whole GPUs ("8xH100", "4xA100:40GiB") or of slices
+ * ("7xH100/1g.10gb"); a mixture ("8xH100+2xA100/1g.10gb") is refused for now. 1..1024
+ * devices. Known types give the memory:
  * H100 80GiB, H200 141GiB, A100 80GiB, A10 24GiB, L40S 48GiB, L4 24GiB, T4 16GiB, V100 32GiB,
  * B200 192GiB; others need ":SIZE". */
 int model_devices_from_spec(const char *spec, struct arena *arena,

@@ -54,13 +54,13 @@
 
 struct json_object;
 
-#define MODEL_TASKS_MAX 10000       /* of one workload */
+#define MODEL_TASKS_MAX 10000 /* of one workload */
 #define MODEL_GROUPS_MAX 64
-#define MODEL_GPUS_MAX 1024         /* of one task */
-#define MODEL_COMMAND_MAX 1024      /* arguments */
+#define MODEL_GPUS_MAX 1024    /* of one task */
+#define MODEL_COMMAND_MAX 1024 /* arguments */
 #define MODEL_COMMAND_BYTES_MAX 131072
-#define MODEL_ENV_MAX 1024          /* variables */
-#define MODEL_BATCH_MAX 10000       /* workloads in one submit */
+#define MODEL_ENV_MAX 1024    /* variables */
+#define MODEL_BATCH_MAX 10000 /* workloads in one submit */
 
 struct model_pair {
     const char *key, *value;
@@ -136,10 +136,11 @@ struct model_workload {
     uint64_t team_id;
     enum model_workload_state state;
     int64_t submitted_ms, started_ms, ended_ms; /* 0 = not yet */
-    int32_t restarts;   /* evictions and retries so far */
-    int32_t failures;   /* counted against max_retries */
+    int64_t evicted_ms;                         /* the last time it gave way; 0 = never */
+    int32_t restarts;                           /* evictions and retries so far */
+    int32_t failures;                           /* counted against max_retries */
     int32_t running_tasks, ended_tasks;
-    int32_t exit_code;  /* of the first failed task, or 0; meaningful when ended */
+    int32_t exit_code;   /* of the first failed task, or 0; meaningful when ended */
     const char *message; /* why it ended or was evicted last, or NULL */
     const struct model_shape *shape;
     const struct model_launch *launch; /* NULL where not loaded */
@@ -162,13 +163,13 @@ void model_request_describe_into(const struct model_request *r, struct strbuf *o
  * (NULL when absent: core makes one), team, shape and launch, all in ARENA. Unknown fields are
  * refused by name. -EINVAL / -ERANGE / -E2BIG with ERR, err.field = path of the input.
  */
-int model_workload_decode(struct json_object *json, struct arena *arena,
-                          struct model_workload *w, struct err *err);
+int model_workload_decode(struct json_object *json, struct arena *arena, struct model_workload *w,
+                          struct err *err);
 
 /* The whole workload as the API shows it: what the person wrote, in the same fields (those of the
  * launch only where loaded, none where W->shape is NULL), and beside it id, owner, state,
- * submitted_at, started_at, ended_at, running_tasks, ended_tasks, restarts, failures, exit_code,
- * message, and "request", which describes the groups in a few words. */
+ * submitted_at, started_at, ended_at, evicted_at, running_tasks, ended_tasks, restarts, failures,
+ * exit_code, message, and "request", which describes the groups in a few words. */
 void model_workload_encode(const struct model_workload *w, struct json_writer *out);
 /* The fields of W inside an object that the caller began; for callers that add their own. */
 void model_workload_encode_fields(const struct model_workload *w, struct json_writer *out);

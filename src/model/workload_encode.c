@@ -162,6 +162,7 @@ static void encode_state(const struct model_workload *w, struct json_writer *out
     json_key_time(out, "submitted_at", w->submitted_ms);
     json_key_time(out, "started_at", w->started_ms);
     json_key_time(out, "ended_at", w->ended_ms);
+    json_key_time(out, "evicted_at", w->evicted_ms);
     json_key_i64(out, "running_tasks", w->running_tasks);
     json_key_i64(out, "ended_tasks", w->ended_tasks);
     json_key_i64(out, "restarts", w->restarts);

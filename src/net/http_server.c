@@ -246,14 +246,12 @@ void http_server_stop(struct http_server *s)
 {
     const struct timespec pause = {.tv_nsec = 2 * NS_PER_MS};
     int64_t give_up_ms = clock_boot_ms() + STOP_WAIT_MS;
-    int fd;
+    int listening = -1;
 
     if (atomic_exchange(&s->stopping, true))
         return;
     if (s->daemon) {
-        fd = MHD_quiesce_daemon(s->daemon);
-        if (fd >= 0)
-            close(fd);
+        listening = MHD_quiesce_daemon(s->daemon);
         http_exchange_abort_parked(s);
     }
     http_pump_stop(s);
@@ -263,6 +261,9 @@ void http_server_stop(struct http_server *s)
         nanosleep(&pause, NULL);
     MHD_stop_daemon(s->daemon);
     s->daemon = NULL;
+    /* Only now: until then a worker may still look at it. */
+    if (listening >= 0)
+        close(listening);
 }
 
 void http_server_destroy(struct http_server *s)

@@ -21,14 +21,14 @@ static const char *const sql_texts[APPLY_SQL_COUNT] = {
     [APPLY_ADD_SHAPE] = "INSERT INTO shapes(id, json) VALUES(?1, ?2)",
     [APPLY_ADD_WORKLOAD] =
         "INSERT INTO workloads(id, state, started_ms, ended_ms, restarts, failures, running_tasks,"
-        " ended_tasks, exit_code, message, name, team, team_id, owner, kind, class, submitted_ms,"
-        " gpu_milli, shape_id) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14,"
-        " ?15, ?16, ?17, ?18, ?19)",
+        " ended_tasks, exit_code, message, evicted_ms, name, team, team_id, owner, kind, class,"
+        " submitted_ms, gpu_milli, shape_id) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11,"
+        " ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)",
     [APPLY_ADD_LAUNCH] = "INSERT INTO launches(workload, json) VALUES(?1, ?2)",
     [APPLY_UPDATE_WORKLOAD] =
         "UPDATE workloads SET state = ?2, started_ms = ?3, ended_ms = ?4, restarts = ?5,"
-        " failures = ?6, running_tasks = ?7, ended_tasks = ?8, exit_code = ?9, message = ?10"
-        " WHERE id = ?1",
+        " failures = ?6, running_tasks = ?7, ended_tasks = ?8, exit_code = ?9, message = ?10,"
+        " evicted_ms = ?11 WHERE id = ?1",
     [APPLY_PUT_TASK] =
         "INSERT INTO tasks(workload, idx, attempt, state, node, devices, gpu_milli, held_until_ms,"
         " started_ms, ended_ms, exit_code, exit_signal, message) VALUES(?1, ?2, ?3, ?4, ?5, ?6,"
@@ -225,7 +225,7 @@ static int add_shape(struct apply *a, uint64_t id, const char *json, struct err 
     return end(&b, id, err);
 }
 
-/* The part of a workload that changes: parameters 1..10 of both statements. */
+/* The part of a workload that changes: parameters 1..11 of both statements. */
 static void bind_workload_state(struct binder *b, const struct model_workload *w)
 {
     bind_id(b, w->id);
@@ -238,6 +238,7 @@ static void bind_workload_state(struct binder *b, const struct model_workload *w
     bind_i64(b, w->ended_tasks);
     bind_i64(b, w->exit_code);
     bind_text(b, w->message);
+    bind_i64(b, w->evicted_ms);
 }
 
 /* Charge of all tasks while they wait; saturates, being a figure for lists. */

@@ -64,8 +64,8 @@ struct row_workload {
 
 #define ROW_WORKLOAD_COLUMNS                                                              \
     "w.id, w.name, w.team, w.team_id, w.owner, w.kind, w.class, w.state, w.submitted_ms," \
-    " w.started_ms, w.ended_ms, w.restarts, w.failures, w.running_tasks, w.ended_tasks,"  \
-    " w.exit_code, w.message, w.gpu_milli, w.shape_id"
+    " w.started_ms, w.ended_ms, w.evicted_ms, w.restarts, w.failures, w.running_tasks,"   \
+    " w.ended_tasks, w.exit_code, w.message, w.gpu_milli, w.shape_id"
 /* As stored, without the parts that other tables hold. */
 int row_workload(struct row *row, struct row_workload *ret_workload);
 

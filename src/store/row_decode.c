@@ -47,6 +47,7 @@ int row_workload(struct row *row, struct row_workload *ret_workload)
     w->submitted_ms = row_i64(row, "submitted_ms");
     w->started_ms = row_i64(row, "started_ms");
     w->ended_ms = row_i64(row, "ended_ms");
+    w->evicted_ms = row_i64(row, "evicted_ms");
     w->restarts = row_count(row, "restarts");
     w->failures = row_count(row, "failures");
     w->running_tasks = row_count(row, "running_tasks");

@@ -46,7 +46,7 @@ static const char step_1[] =
     " name TEXT NOT NULL, team TEXT NOT NULL, team_id INTEGER NOT NULL REFERENCES teams(id),"
     " owner TEXT NOT NULL, kind TEXT NOT NULL, class TEXT NOT NULL, state TEXT NOT NULL,"
     " submitted_ms INTEGER NOT NULL, started_ms INTEGER NOT NULL, ended_ms INTEGER NOT NULL,"
-    " restarts INTEGER NOT NULL, failures INTEGER NOT NULL,"
+    " evicted_ms INTEGER NOT NULL, restarts INTEGER NOT NULL, failures INTEGER NOT NULL,"
     " running_tasks INTEGER NOT NULL, ended_tasks INTEGER NOT NULL,"
     " exit_code INTEGER NOT NULL, message TEXT,"
     " gpu_milli INTEGER NOT NULL, shape_id INTEGER NOT NULL REFERENCES shapes(id)"

@@ -152,9 +152,9 @@ static void test_a_stored_launch_comes_back(void **state)
 }
 
 static const char *const server_fields[] = {
-    "id",        "owner",    "state",         "submitted_at", "started_at",
-    "ended_at",  "restarts", "running_tasks", "ended_tasks",  "failures",
-    "exit_code", "message",  "request",
+    "id",       "owner",      "state",    "submitted_at",  "started_at",
+    "ended_at", "evicted_at", "restarts", "running_tasks", "ended_tasks",
+    "failures", "exit_code",  "message",  "request",
 };
 
 /* What the API shows, without what only the server can say, is what a person could have sent. */
@@ -355,7 +355,8 @@ static void test_a_list_row_without_shape_is_written(void **state)
     assert_string_equal(text.data,
                         "{\"id\":81,\"name\":\"x\",\"team\":\"t\",\"owner\":\"o\","
                         "\"state\":\"pending\",\"submitted_at\":null,\"started_at\":null,"
-                        "\"ended_at\":null,\"running_tasks\":0,\"ended_tasks\":0,\"restarts\":0,"
+                        "\"ended_at\":null,\"evicted_at\":null,\"running_tasks\":0,\"ended_tasks\":"
+                        "0,\"restarts\":0,"
                         "\"failures\":0,\"exit_code\":0,\"message\":\"why\"}");
 }
 
