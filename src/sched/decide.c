@@ -64,7 +64,8 @@ void decide_hold_spots(struct sched *s, struct workload *w, enum sched_cause cau
         decision_add(s, SCHED_HOLD, cause, w, spot->task)->until_ms = INT64_MAX;
     }
     w->hold_cause = (uint8_t)cause;
-    w->won_epoch = s->outside_epoch;
+    if (cause == SCHED_CAUSE_RECLAIM)
+        w->won_epoch = s->outside_epoch;
     workload_timer_set(s, w, INT64_MAX);
     workload_requeue(s, w);
 }

@@ -58,10 +58,10 @@ static bool unit_may_go(const struct sched *s, const struct evicting *e, struct 
     return u->by_guarantee;
 }
 
-static bool requester_within_share(const struct evicting *e)
+static bool within_share(const struct evicting *e, const struct amounts *charge)
 {
     for (const struct team *t = e->w->group->team; t->parent != NULL; t = t->parent)
-        if (!gate_within_share(t, &e->need))
+        if (!gate_within_share(t, charge))
             return false;
     return true;
 }
@@ -84,9 +84,12 @@ static bool feasible(struct sched *s, struct evicting *e)
     }
     if (!gate_open(e->w->group, &e->need, MASK(VIEW_THEN), NULL))
         return false;
-    if (reclaims && !requester_within_share(e))
+    if (reclaims && !within_share(e, &e->need))
         return false;
-    return place_gang(s, e->w->group->job, e->w, e->gang, MASK(VIEW_THEN));
+    if (!place_within_gates(s, e->w, e->gang, MASK(VIEW_THEN)))
+        return false;
+    struct amounts charge = place_charge(s);
+    return !reclaims || within_share(e, &charge);
 }
 
 /* ---- the next victim --------------------------------------------------------------------- */

@@ -18,7 +18,7 @@
  * whole; an elastic workload gives up surplus tasks first, and its core never goes where surplus
  * tasks would do. A candidate that may not go is passed over and never ends the search.
  *
- * No loops: who was started at others' cost is not reclaimed before something happens outside (a
+ * No loops: who has reclaimed its place is not reclaimed before something happens outside (a
  * submit, an end, a change of quota or nodes). So without outside events each workload gains by
  * reclaim once, preemption follows a strict order, and everything comes to rest.
  *

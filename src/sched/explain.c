@@ -208,7 +208,9 @@ static bool explain_refusal(struct asking *a)
     a->e->reason = refusal.reason;
     a->e->resource = refusal.resource;
     a->e->asked = (int64_t)refusal.asked;
-    a->e->missing = (int64_t)(refusal.asked - refusal.available);
+    a->e->missing = refusal.asked > refusal.available
+                        ? (int64_t)(refusal.asked - refusal.available)
+                        : 1; /* enough in all, but never together */
     const struct team *t = refusal.team != 0 ? team_find(a->s, refusal.team) : NULL;
     team_figures(a->e, t != NULL ? t : a->w->group->team);
     return true;
@@ -226,12 +228,11 @@ static bool explain_gate(struct asking *a)
     e->asked = a->need.v[r];
     a->scope = gate.team;
     team_figures(e, gate.team);
-    bool firm = gate.guarantee && !a->w->group->preemptible;
-    const struct amounts *now = firm ? gate.team->firm : gate.team->used;
+    const struct amounts *now = gate.firm ? gate.team->firm : gate.team->used;
     int64_t used = max64(now[VIEW_NOW].v[r], now[VIEW_THEN].v[r]);
     int64_t bound = gate.guarantee ? e->guarantee : e->limit;
     e->free = max64(0, bound - used);
-    e->missing = e->asked - e->free;
+    e->missing = max64(0, e->asked - e->free);
     return true;
 }
 
@@ -295,6 +296,11 @@ static void explain_ready(struct asking *a)
     a->e->free = free_sum(a, &most);
     if (line->state == LINE_PARKED && line->reason == SCHED_REASON_RESERVED) {
         a->e->reason = SCHED_REASON_RESERVED;
+        return;
+    }
+    if (line->state == LINE_PARKED && !a->s->retry) { /* others wait for stops that it needs */
+        a->e->reason = SCHED_REASON_BEHIND;
+        a->e->waits_for = someone_stopping(a);
         return;
     }
     if (line->head == a->w && (first == NULL || first == line)) {

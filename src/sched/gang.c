@@ -7,6 +7,9 @@
 #include "sched/decide.h"
 #include "sched/task.h"
 
+/* Not every report says when it happens: the time a gang is short counts from the next turn. */
+#define SINCE_NEXT_TURN INT64_MIN
+
 void gang_done(struct gang *g)
 {
     vec_done(&g->quota);
@@ -184,7 +187,7 @@ void gang_watch(struct sched *s, struct workload *w)
     if (w->is_short)
         return;
     w->is_short = true;
-    w->short_since_ms = s->now_ms;
+    w->short_since_ms = SINCE_NEXT_TURN;
     w->short_prev = NULL;
     w->short_next = s->below;
     if (s->below != NULL)
@@ -194,11 +197,21 @@ void gang_watch(struct sched *s, struct workload *w)
 
 static int64_t due_ms(const struct sched *s, const struct workload *w)
 {
+    if (w->short_since_ms == SINCE_NEXT_TURN)
+        return qty_add_sat(s->now_ms, s->config.stale_gang_ms);
     return qty_add_sat(w->short_since_ms, s->config.stale_gang_ms);
+}
+
+void gang_stamp(struct sched *s)
+{
+    for (struct workload *w = s->below; w != NULL; w = w->short_next)
+        if (w->short_since_ms == SINCE_NEXT_TURN)
+            w->short_since_ms = s->now_ms;
 }
 
 void gang_step(struct sched *s)
 {
+    gang_stamp(s);
     struct workload *next;
     for (struct workload *w = s->below; w != NULL; w = next) {
         next = w->short_next;

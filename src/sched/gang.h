@@ -43,6 +43,8 @@ bool gang_is_short(const struct workload *w);
 void gang_watch(struct sched *s, struct workload *w);
 void gang_unwatch(struct sched *s, struct workload *w);
 
+/* Time begins to count for those that have become short. */
+void gang_stamp(struct sched *s);
 /* Tears down what has been short for too long; one step of the turn. */
 void gang_step(struct sched *s);
 /* When the next one is due; INT64_MAX if never. */

@@ -12,12 +12,13 @@ static bool team_open(const struct group *g, const struct team *t, const struct 
     gate->team = (struct team *)t;
     for (int r = 0; r < SCHED_RESOURCES; r++) {
         gate->resource = (enum sched_resource)r;
-        gate->guarantee = false;
+        gate->guarantee = gate->firm = false;
         if (exceeds(t->used[view].v[r], need->v[r], t->limit[r]))
             return false;
-        gate->guarantee = true;
+        gate->guarantee = gate->firm = true;
         if (!g->preemptible && exceeds(t->firm[view].v[r], need->v[r], t->guarantee[r]))
             return false;
+        gate->firm = false;
         if (!g->may_burst && t == g->team &&
             exceeds(t->used[view].v[r], need->v[r], t->guarantee[r]))
             return false;

@@ -18,6 +18,7 @@ struct gate { /* the first one that is closed, from the leaf up */
     struct team *team;
     enum sched_resource resource;
     bool guarantee; /* else the limit */
+    bool firm;      /* compared with the non-preemptible work alone */
 };
 
 /* Are all gates open in all views of MASK for a workload of group G? RET_GATE may be NULL. */

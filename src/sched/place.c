@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "sched/fit.h"
+#include "sched/gate.h"
 #include "sched/node.h"
 #include "sched/shape.h"
 #include "sched/task.h"
@@ -370,6 +371,29 @@ bool place_gang(struct sched *s, const struct job_shape *job, const struct workl
     for (size_t i = 0; i < p->spots.len; i++)
         spot_take(&r, &p->spots.items[i], -1);
     return fits;
+}
+
+struct amounts place_charge(const struct sched *s)
+{
+    const struct placing *p = s->placing;
+    struct amounts sum = {0};
+    for (size_t i = 0; i < p->spots.len; i++) {
+        const struct spot *spot = &p->spots.items[i];
+        sum.v[SCHED_GPU_MILLI] += fit_charge(spot->node, spot->shape, spot_devices(p, spot),
+                                             spot->count);
+        sum.v[SCHED_CPU_MILLI] += spot->shape->cpu;
+        sum.v[SCHED_MEMORY_BYTES] += spot->shape->memory;
+    }
+    return sum;
+}
+
+bool place_within_gates(struct sched *s, const struct workload *w, const struct gang *gang,
+                        unsigned mask)
+{
+    if (!place_gang(s, w->group->job, w, gang, mask))
+        return false;
+    struct amounts charge = place_charge(s);
+    return gate_open(w->group, &charge, mask, NULL);
 }
 
 void place_take(struct sched *s, enum view view, int sign)

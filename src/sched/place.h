@@ -41,6 +41,12 @@ void placing_free(struct placing *p);
 /* W NULL: a fresh workload of that shape. True with the spots of GANG->total tasks. */
 bool place_gang(struct sched *s, const struct job_shape *job, const struct workload *w,
                 const struct gang *gang, unsigned mask);
+/* What quota counts for the spots of the last place_gang(). It may differ from what the gang was
+ * thought to need: other tasks of equal rank, or other devices, may have been chosen. */
+struct amounts place_charge(const struct sched *s);
+/* place_gang(), and the gates are open in MASK for what it found. */
+bool place_within_gates(struct sched *s, const struct workload *w, const struct gang *gang,
+                        unsigned mask);
 /* Takes the spots of the last place_gang() in one view (SIGN 1) or gives them back (-1). */
 void place_take(struct sched *s, enum view view, int sign);
 static inline const uint16_t *spot_devices(const struct placing *p, const struct spot *spot)

@@ -115,6 +115,7 @@ void line_park(struct sched *s, struct line *line, enum sched_reason reason)
 {
     struct lot *lot = line->lot;
     line->reason = (uint8_t)reason;
+    line->tried = s->turn;
     if (reason == SCHED_REASON_RESERVED && lot != NULL) {
         /* Lower work may be free to start where this may not: it can be evicted again. */
         while (lot->groups.items[lot->passed] != line->group)
@@ -140,6 +141,17 @@ void line_wake(struct sched *s, struct line *line)
         lot_head(line->lot, lot_first(line->lot, 0));
     }
     line_ready(s, line);
+}
+
+void queue_wake_first(struct sched *s, struct team *t)
+{
+    struct line *first = NULL;
+    for (struct line *line = t->parked; line != NULL; line = line->next)
+        if (line->tried != s->turn && !group_idle(s, line->group) &&
+            (first == NULL || line_before(line, first)))
+            first = line;
+    if (first != NULL)
+        line_wake(s, first);
 }
 
 void queue_wake(struct sched *s, bool (*has_chance)(struct sched *, const struct line *))

@@ -35,6 +35,9 @@ void line_disown(struct sched *s, struct workload *w);
 void line_park(struct sched *s, struct line *line, enum sched_reason reason);
 /* A parked line is ready again. */
 void line_wake(struct sched *s, struct line *line);
+/* The first parked line of a leaf that was not tried in this turn yet is ready again; not idle-
+ * only work. */
+void queue_wake_first(struct sched *s, struct team *t);
 /* All parked lines are that HAS_CHANCE says so of; NULL = all. */
 void queue_wake(struct sched *s, bool (*has_chance)(struct sched *, const struct line *));
 

@@ -16,7 +16,12 @@
 void reserve_begin(struct sched *s)
 {
     struct workload *w = workload_find(s, s->reserved.last);
-    s->reserved = (struct reservation){0};
+    s->reserved = (struct reservation){.before = s->reserved.last};
+    /* The first blocked ones are asked in every turn: what they wait for may have an end now. */
+    size_t it = 0;
+    for (struct team *t; s->ending_running > 0 && (t = map_next(&s->teams, &it)) != NULL;)
+        if (t->parked != NULL)
+            queue_wake_first(s, t);
     if (w == NULL)
         return;
     if (w->place == PLACE_GROUP)
@@ -30,6 +35,11 @@ void reserve_end(struct sched *s)
     s->reserved.workload = NULL;
 }
 
+bool reserve_vanished(const struct sched *s)
+{
+    return s->reserved.before != 0 && s->reserved.workload == NULL;
+}
+
 void reserve_for(struct sched *s, struct workload *w, const struct gang *gang,
                  const struct amounts *need)
 {
@@ -39,8 +49,10 @@ void reserve_for(struct sched *s, struct workload *w, const struct gang *gang,
         return;
     r->attempts++;
     struct plan plan;
-    if (!plan_earliest(s, w, gang, need, &plan) || plan.waits_for == 0)
+    if (!plan_earliest(s, w, gang, need, &plan) || plan.waits_for == 0) {
+        queue_wake_first(s, w->group->team); /* the next of its team */
         return;
+    }
     place_take(s, VIEW_PLAN, 1);
     team_use(w->group->team, VIEW_PLAN, need, !w->group->preemptible, 1);
     r->workload = w;
@@ -84,10 +96,7 @@ void reserve_started(struct sched *s, const struct workload *w)
 {
     if (s->reserved.workload == NULL || !outlasts(s, w))
         return;
-    struct amounts need = {0};
-    const struct placing *p = s->placing;
-    for (size_t i = 0; i < p->spots.len; i++)
-        amounts_add(&need, &p->spots.items[i].shape->charge, 1);
+    struct amounts need = place_charge(s);
     if (evictable(s, w, &need))
         return;
     place_take(s, VIEW_PLAN, 1);

@@ -18,6 +18,8 @@
 
 void reserve_begin(struct sched *s);
 void reserve_end(struct sched *s);
+/* There was a reservation in the last turn, and there is none now. */
+bool reserve_vanished(const struct sched *s);
 
 /* W is blocked; if nobody has a reservation yet it gets one, where a start can be computed. */
 void reserve_for(struct sched *s, struct workload *w, const struct gang *gang,

@@ -172,6 +172,12 @@ struct quota { /* of one team, as it was */
     struct amounts share, entitled;
 };
 
+/* An unlimited guarantee means the whole capacity. */
+static int64_t assured(const struct sched *s, const struct team *t, int r)
+{
+    return t->guarantee[r] == SCHED_UNLIMITED ? s->capacity.v[r] : t->guarantee[r];
+}
+
 static void divide_children(const struct sched *s, struct team *t, struct share_part *parts)
 {
     size_t n = t->children.len;
@@ -179,15 +185,15 @@ static void divide_children(const struct sched *s, struct team *t, struct share_
         int64_t surplus = t->share.v[r];
         for (size_t i = 0; i < n; i++) {
             struct team *c = t->children.items[i];
-            c->share.v[r] = min64(c->guarantee[r], c->want.v[r]);
+            c->share.v[r] = min64(assured(s, c, r), c->want.v[r]);
             if (surplus != SCHED_UNLIMITED)
                 surplus = max64(0, surplus - c->share.v[r]);
         }
         divide_surplus(t, r, surplus, parts);
         for (size_t i = 0; i < n; i++) {
             struct team *c = t->children.items[i];
-            int64_t assured = min64(c->guarantee[r], s->capacity.v[r]);
-            c->entitled.v[r] = min64(c->limit[r], max64(assured, c->share.v[r]));
+            int64_t floor = min64(c->guarantee[r], s->capacity.v[r]);
+            c->entitled.v[r] = min64(c->limit[r], max64(floor, c->share.v[r]));
         }
     }
 }

@@ -36,10 +36,11 @@ static enum sched_reason starts_now(struct sched *s, struct workload *w, const s
             job->no_place_epoch = s->freed_epoch;
         return SCHED_REASON_NO_CAPACITY;
     }
-    if (!reserve_binds(s, w, need))
-        return SCHED_REASON_NONE;
-    unsigned mask = MASK_START | MASK(VIEW_PLAN);
-    if (gate_open(w->group, need, mask, NULL) && place_gang(s, job, w, gang, mask))
+    struct amounts charge = place_charge(s);
+    if (!gate_open(w->group, &charge, MASK_START, NULL))
+        return SCHED_REASON_TEAM_LIMIT;
+    if (!reserve_binds(s, w, need) ||
+        place_within_gates(s, w, gang, MASK_START | MASK(VIEW_PLAN)))
         return SCHED_REASON_NONE;
     return SCHED_REASON_RESERVED;
 }
@@ -54,13 +55,16 @@ static bool waits_for_stops(struct sched *s, struct workload *w, const struct ga
     if (s->stopping == 0 || !gate_open(w->group, need, MASK(VIEW_THEN), NULL) ||
         (fresh && job->no_later_epoch == s->freed_epoch))
         return false;
-    if (place_gang(s, job, w, gang, MASK(VIEW_THEN))) {
-        hold_claim(s, w);
-        return true;
+    if (!place_gang(s, job, w, gang, MASK(VIEW_THEN))) {
+        if (fresh)
+            job->no_later_epoch = s->freed_epoch;
+        return false;
     }
-    if (fresh)
-        job->no_later_epoch = s->freed_epoch;
-    return false;
+    struct amounts charge = place_charge(s);
+    if (!gate_open(w->group, &charge, MASK(VIEW_THEN), NULL))
+        return false;
+    hold_claim(s, w);
+    return true;
 }
 
 static void try_line(struct sched *s, struct line *line)
@@ -122,12 +126,17 @@ const struct sched_decisions *sched_turn(struct sched *s, int64_t now_ms)
         s->protected_until_ms = INT64_MAX;
     s->wake_soon = s->put_off = false;
     timers_fire(s);
+    gang_stamp(s);
     share_refresh(s);
     hold_step(s);
     reserve_begin(s);
     pass(s);
     for (int i = 0; s->retry && i < PASSES_MAX; i++)
         pass(s);
+    if (reserve_vanished(s)) { /* whom it was in the way of may start */
+        s->retry = true;
+        pass(s);
+    }
     reserve_end(s);
     hold_claims_drop(s);
     gang_step(s);

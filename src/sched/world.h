@@ -178,7 +178,7 @@ struct workload {
     int64_t timer_ms;          /* back-off or expiry of the hold */
     int64_t short_since_ms;
     uint64_t started_turn;     /* sched.turn of its last start */
-    uint64_t won_epoch;        /* sched.outside_epoch when others were last evicted for it */
+    uint64_t won_epoch;        /* sched.outside_epoch when it last won its place by reclaim */
     uint32_t count[TASK_PHASES];
     uint32_t lost;             /* RUNNING tasks on nodes that are down */
     uint32_t victims;          /* LEAVING tasks that stop on its behalf */
@@ -200,6 +200,7 @@ struct line {
     struct group *group;        /* of the head; a parked lot: which was tried */
     struct workload *head;      /* who is next */
     struct amounts need;        /* charge of what would start next */
+    uint64_t tried;             /* sched.turn when it was last parked */
     uint64_t searched;          /* sched.change_gen when it was last woken for its rights */
     uint32_t round;             /* 0 = below its minimum; else 1 + surplus tasks it has */
     uint8_t state;              /* enum line_state */
@@ -302,7 +303,8 @@ struct claim { /* capacity that waiting work counts on, inside a turn */
 
 struct reservation {
     struct workload *workload; /* who waits for it; NULL = none */
-    uint64_t last;             /* id of who had it last: tried in every turn */
+    uint64_t last;             /* id of who has it, or had it last: tried in every turn */
+    uint64_t before;           /* who had it in the turn before */
     int64_t start_ms;
     unsigned attempts;         /* plans made in this turn */
 };
