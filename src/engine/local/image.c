@@ -334,7 +334,9 @@ int image_make_place(const struct image *image, const char *place, struct err *e
         if (strcmp(part, "..") == 0)
             return err_set(err, -EINVAL, ERR_INVALID, NULL, "give a plain path",
                            "folder '%s' has '..' in it", place);
-        (void)mkdirat(dir, part, 0755);
+        /* For everybody, whatever the server's umask. */
+        if (mkdirat(dir, part, 0755) == 0)
+            (void)fchmodat(dir, part, 0755, 0);
         next = openat(dir, part, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (next < 0)
             return err_set(err, -errno, ERR_INVALID, NULL, "choose another folder",
