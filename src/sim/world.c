@@ -8,6 +8,7 @@
 
 /* Turns at one instant before it is said that the scheduler does not come to rest. */
 #define ROUNDS_AT_ONCE_MAX 10000
+#define EMPTY_TURNS_MAX 256
 
 struct timer {
     struct heap_node node;
@@ -320,6 +321,7 @@ static int round_run(struct sim_world *w, uint64_t *ret_decisions, struct err *e
 
 static int instant_run(struct sim_world *w, struct err *err)
 {
+    uint32_t empty = 0;
     for (uint32_t round = 0; round < ROUNDS_AT_ONCE_MAX; round++) {
         uint64_t fired, decided;
         int r = timers_due(w, &fired, err);
@@ -328,7 +330,11 @@ static int instant_run(struct sim_world *w, struct err *err)
         if (r < 0)
             return r;
         const struct timer *t = timer_first(w);
-        if (decided == 0 && (t == NULL || t->at_ms > w->now_ms))
+        empty = decided == 0 ? empty + 1 : 0;
+        if (decided > 0 || (t != NULL && t->at_ms <= w->now_ms))
+            continue;
+        /* a large turn may be given in parts: the scheduler says that more is due at once */
+        if (sched_next_ms(w->sched) > SIM_EPOCH_MS + w->now_ms || empty > EMPTY_TURNS_MAX)
             return 0;
     }
     return err_set(err, -ELOOP, ERR_INTERNAL, NULL, NULL,

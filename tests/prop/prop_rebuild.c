@@ -7,6 +7,8 @@
 
 #include "prop_world.h"
 
+#define WAITING_MAX 100
+
 static bool restore_task(struct prop_world *w, const struct prop_workload *p, uint32_t t)
 {
     const struct prop_task *task = &p->tasks[t];
@@ -67,11 +69,34 @@ static bool usage_alike(struct prop_world *w)
     return true;
 }
 
+static void rebuilt_drop(struct prop_world *w)
+{
+    if (w->s[1] != NULL)
+        sched_destroy(w->s[1]);
+    w->s[1] = NULL;
+}
+
+/* Which part of the searches a turn makes depends on the turns before. */
+static bool too_many_wait(const struct prop_world *w)
+{
+    uint32_t waiting = 0;
+    for (size_t i = 0; i < w->workloads.len; i++)
+        waiting += w->workloads.items[i]->known &&
+                   prop_count(w->workloads.items[i], PROP_PENDING) > 0;
+    return waiting > WAITING_MAX;
+}
+
+void prop_rebuilt_review(struct prop_world *w)
+{
+    if (w->s[1] != NULL && too_many_wait(w))
+        rebuilt_drop(w);
+}
+
 bool prop_rebuild_exact(const struct prop_world *w)
 {
     if (w->launch_refused)
         return false; /* back-off is not part of what is restored */
-    if (w->pairs.len > 0)
+    if (w->pairs.len > 0 || too_many_wait(w))
         return false; /* nor is who has just won a place, which he keeps until something happens */
     for (size_t i = 0; i < w->workloads.len; i++) {
         const struct prop_workload *p = w->workloads.items[i];
@@ -88,8 +113,7 @@ bool prop_rebuild_exact(const struct prop_world *w)
 
 bool prop_rebuild(struct prop_world *w)
 {
-    if (w->s[1] != NULL)
-        sched_destroy(w->s[1]);
+    rebuilt_drop(w);
     w->s[1] = sched_create(&w->config);
     if (prop_topology_tell(w->s[1]) < 0)
         return prop_fail(w, "the topology is not restored");
@@ -111,8 +135,7 @@ bool prop_rebuild(struct prop_world *w)
     if (!usage_alike(w))
         return false;
     if (!prop_rebuild_exact(w)) { /* it stands on its own, but need not decide the same */
-        sched_destroy(w->s[1]);
-        w->s[1] = NULL;
+        rebuilt_drop(w);
         return true;
     }
     /* the one that lived on is at rest, and so must this one be */

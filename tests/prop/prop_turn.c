@@ -103,12 +103,13 @@ static bool turn(struct prop_world *w, size_t *ret_count)
 
 bool prop_turns(struct prop_world *w)
 {
+    prop_rebuilt_review(w);
     for (int i = 0; i < TURNS_MAX; i++) {
         size_t count;
         if (!verified(w) || !turn(w, &count))
             return false;
-        if (count == 0)
-            return true;
+        if (count == 0 && sched_next_ms(w->s[0]) > w->now_ms)
+            return true; /* else its work is in parts, and more of it is due at once */
         if (!prop_stops_due(w))
             return false;
     }
