@@ -9,6 +9,7 @@
 #include "sched/place.h"
 #include "sched/task.h"
 #include "sched/team.h"
+#include "sched/units.h"
 
 struct release {
     int64_t end_ms;
@@ -60,12 +61,42 @@ static int release_compare(const void *a, const void *b)
     return x->task < y->task ? -1 : x->task > y->task;
 }
 
-static void collect(struct sched *s, struct releases *list)
+bool plan_gives_way(const struct sched *s, const struct group *w, const struct group *g)
+{
+    if (!g->preemptible)
+        return false;
+    if (g->team == w->team)
+        return group_rule(s, w)->may_preempt && units_strictly_lower(g, w);
+    return group_idle(s, g) && !group_idle(s, w);
+}
+
+/* Does T stand above its guarantee where its path parts from OTHER's? */
+static bool above_guarantee(struct team *t, struct team *other)
+{
+    static const struct amounts nothing = {{0}};
+    struct team *ours, *theirs;
+    team_part(other, t, &ours, &theirs);
+    return !gate_within_guarantee(theirs, &nothing);
+}
+
+/* When TASK could leave the plan of W. */
+static int64_t release_ms(const struct sched *s, const struct workload *w, const struct task *task,
+                          bool *ret_declared)
+{
+    const struct group *g = task->workload->group;
+    *ret_declared = true;
+    if (plan_gives_way(s, w->group, g) &&
+        (g->team == w->group->team || above_guarantee(g->team, w->group->team)))
+        return s->now_ms;
+    return plan_task_end(s, task, ret_declared);
+}
+
+static void collect(struct sched *s, const struct workload *w, struct releases *list)
 {
     for (size_t i = 0; i < s->node_list.len; i++)
         for (struct task *t = s->node_list.items[i]->tasks; t != NULL; t = t->next) {
             bool declared;
-            int64_t end = plan_task_end(s, t, &declared);
+            int64_t end = release_ms(s, w, t, &declared);
             if (end == INT64_MAX || (t->phase != TASK_RUNNING && t->phase != TASK_HELD))
                 continue;
             struct release r = {end, t, declared};
@@ -129,9 +160,10 @@ bool plan_earliest(struct sched *s, const struct workload *w, const struct gang 
     if (fits(s, w, gang, need))
         return true;
     struct releases list = {0};
-    collect(s, &list);
+    collect(s, w, &list);
     size_t needed = ends_needed(s, w, gang, need, &list);
-    bool found = needed > 0 && needed <= list.len && fits(s, w, gang, need);
+    bool found = needed > 0 && needed <= list.len &&
+                 list.items[needed - 1].end_ms > s->now_ms && fits(s, w, gang, need);
     if (found) {
         ret_plan->start_ms = list.items[needed - 1].end_ms;
         ret_plan->waits_for = list.items[needed - 1].task->workload->id;

@@ -4,7 +4,10 @@
  *
  * plan_earliest() takes running tasks out of VIEW_PLAN in the order of their ends (declared
  * run-time limits, else expected run times) until the gates are open and the gang has a place.
- * Work that declares neither never ends here: an answer that leans on hope is no answer.
+ * Work that declares neither never ends here: an answer that leans on hope is no answer. Lower
+ * work that the blocked one may evict whatever the shares are (its own team's, and batch work of
+ * teams above their guarantee) is taken out first: alone it was not enough, or the gang would
+ * have started.
  */
 #ifndef ALLOT_SCHED_PLAN_H
 #define ALLOT_SCHED_PLAN_H
@@ -18,10 +21,13 @@ struct plan {
     uint64_t waits_for; /* the workload whose end comes last; 0 = it could start now */
 };
 
-/* True with the plan; VIEW_PLAN then stands at its start, without the planned gang, whose spots
+/* True with the plan, whose start lies ahead or needs nothing; VIEW_PLAN then stands at its start, without the planned gang, whose spots
  * are in s->placing. */
 bool plan_earliest(struct sched *s, const struct workload *w, const struct gang *gang,
                    const struct amounts *need, struct plan *ret_plan);
+
+/* May W evict running work of group G whatever the shares are? */
+bool plan_gives_way(const struct sched *s, const struct group *w, const struct group *g);
 
 /* When the task ends as it said; INT64_MAX if it did not say. */
 int64_t plan_task_end(const struct sched *s, const struct task *t, bool *ret_declared);

@@ -71,13 +71,9 @@ static bool evictable(const struct sched *s, const struct workload *w,
                       const struct amounts *need)
 {
     const struct group *mine = s->reserved.workload->group, *g = w->group;
-    if (!g->preemptible)
-        return false;
-    if (group_idle(s, g))
-        return !group_idle(s, mine);
-    if (g->team == mine->team)
-        return group_rule(s, mine)->may_preempt && units_strictly_lower(g, mine);
-    if (!group_rule(s, mine)->may_reclaim)
+    if (plan_gives_way(s, mine, g))
+        return true;
+    if (!g->preemptible || g->team == mine->team || !group_rule(s, mine)->may_reclaim)
         return false;
     for (const struct team *t = mine->team; t->parent != NULL; t = t->parent)
         if (!gate_within_share(t, &mine->job->least))
