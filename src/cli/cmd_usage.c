@@ -18,8 +18,8 @@
 #define MS_PER_HOUR (3600 * MS_PER_S)
 #define BAR_WIDTH 12
 
-/* A window below this is shown in GPU-seconds, above it in GPU-hours. */
-#define HOURS_FROM_MS (2 * MS_PER_HOUR)
+/* A total below this is shown in GPU-seconds, above it in GPU-hours. */
+#define HOURS_FROM_MS (10 * MS_PER_HOUR)
 
 /* The start or end of the window: a time, or absent. */
 static int read_time(const struct cli_args *args, const char *option, int64_t otherwise,
@@ -75,9 +75,20 @@ static void add_row(struct cli *cli, struct cli_table *t, const char *name, int6
     cli_table_cell(t, arena_printf(&cli->arena, "%lld%%", (long long)percent), CLI_PLAIN);
 }
 
-static void print_usage(struct cli *cli, struct json_object *reply, int64_t window_ms)
+/* Sums of KEY over all teams, in GPU-milliseconds. */
+static int64_t total(struct json_object *reply, const char *key)
 {
-    bool hours = window_ms > HOURS_FROM_MS;
+    int64_t sum = 0;
+
+    for (size_t i = 0; i < cli_json_len(reply, "teams"); i++)
+        sum = qty_add_sat(sum, cli_json_int(cli_json_at(reply, "teams", i), key, 0));
+    return sum;
+}
+
+static void print_usage(struct cli *cli, struct json_object *reply)
+{
+    int64_t allocated = total(reply, "allocated_gpu_ms"), busy = total(reply, "busy_gpu_ms");
+    bool hours = allocated >= HOURS_FROM_MS;
     const struct cli_column columns[] = {
         {"TEAM", CLI_COLUMN_CUT},
         {hours ? "GPU-HOURS" : "GPU-SECONDS", CLI_COLUMN_RIGHT},
@@ -87,16 +98,13 @@ static void print_usage(struct cli *cli, struct json_object *reply, int64_t wind
         {"BUSY %", CLI_COLUMN_RIGHT},
     };
     struct cli_table *t = cli_table_new(cli, columns, ARRAY_LEN(columns));
-    int64_t allocated = 0, busy = 0;
     size_t count = cli_json_len(reply, "teams");
 
     for (size_t i = 0; i < count; i++) {
         struct json_object *u = cli_json_at(reply, "teams", i);
-        int64_t a = cli_json_int(u, "allocated_gpu_ms", 0), b = cli_json_int(u, "busy_gpu_ms", 0);
 
-        add_row(cli, t, cli_json_text(u, "team"), a, b, hours);
-        allocated = qty_add_sat(allocated, a);
-        busy = qty_add_sat(busy, b);
+        add_row(cli, t, cli_json_text(u, "team"), cli_json_int(u, "allocated_gpu_ms", 0),
+                cli_json_int(u, "busy_gpu_ms", 0), hours);
     }
     if (count > 1)
         add_row(cli, t, "all", allocated, busy, hours);
@@ -128,7 +136,7 @@ static int run(struct cli *cli, const struct cli_args *args)
         fprintf(cli->err, "nothing ran in this time\n");
         return 0;
     }
-    print_usage(cli, reply, to - from);
+    print_usage(cli, reply);
     return 0;
 }
 
@@ -152,7 +160,7 @@ const struct cli_command cli_usage = {
     .description =
         "What each team held (GPUs times time, parts counted as parts), how much of that the GPUs "
         "were busy, and what stood idle. Metering runs from the start of a task to its confirmed "
-        "end and survives crashes of the server. Short windows are shown in GPU-seconds.",
+        "end and survives crashes of the server. Small amounts are shown in GPU-seconds.",
     .examples = "allot usage\nallot usage --since 30m\n"
                 "allot usage --from 2026-11-01 --to 2026-12-01 -o json",
     .options = options,
