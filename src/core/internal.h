@@ -134,15 +134,22 @@ struct core_effect {
     int64_t grace_ms;                 /* EFFECT_STOP */
 };
 
+/* A command that is answered when what it led to is durable. */
+struct core_waiter {
+    struct core_waiter *next;
+    struct core_command *command;
+};
+
 /*
  * One transaction and what follows it. With a command it is what a person asked for: it may
  * fail, then nothing happened. Without, it records what has happened: it is handed in until it
- * is durable.
+ * is durable; its waiters are told of a failure at once, and it takes effect nevertheless.
  */
 struct core_entry {
     struct store_txn txn;
     struct core_entry *next;
     struct core_command *command;
+    struct core_waiter *waiters;
     void (*apply)(struct core *core, struct core_entry *entry); /* after the commit */
     void (*drop)(struct core *core, struct core_entry *entry);  /* it failed: undo the staging */
     void *staged; /* apply's and drop's, in the arena */
@@ -165,6 +172,8 @@ struct core_journal {
 struct store_txn *core_journal_txn(struct core *core);
 /* A transaction of its own for COMMAND, behind everything recorded so far. */
 struct core_entry *core_journal_command(struct core *core, struct core_command *command);
+/* COMMAND is answered when everything that was recorded so far is durable, or has failed once. */
+void core_journal_wait(struct core *core, struct core_command *command);
 void core_journal_op(struct store_txn *txn, const struct store_op *op);
 void core_journal_effect(struct core *core, enum core_effect_kind kind, const char *intent,
                     const struct engine_start *start, int64_t grace_ms);
@@ -303,7 +312,8 @@ void core_task_set_state(struct core *core, struct core_workload *w, int32_t ind
 /* Leaves its devices: closes the allocation at END_MS, forgets node and devices. */
 void core_task_release(struct core *core, struct core_workload *w, int32_t index, int64_t end_ms);
 void core_task_intent(const struct core_workload *w, int32_t index, char *text);
-/* Asks the engine to stop it (STARTING or RUNNING); GRACE -1 = the workload's own. */
+/* Asks the engine to stop it (STARTING or RUNNING); GRACE -1 = the workload's own. A task that is
+ * STOPPING already gets a given grace too: the engine keeps to the earlier end. */
 void core_task_stop(struct core *core, struct core_workload *w, int32_t index, int64_t grace_ms);
 
 /* ---- report.c, decide.c, load.c --------------------------------------------------------- */

@@ -66,6 +66,15 @@ struct core_entry *core_journal_command(struct core *core, struct core_command *
     return e;
 }
 
+void core_journal_wait(struct core *core, struct core_command *command)
+{
+    struct core_waiter *waiter = arena_new(&core_journal_txn(core)->arena, struct core_waiter);
+    struct core_entry *e = core->journal.open;
+
+    *waiter = (struct core_waiter){e->waiters, command};
+    e->waiters = waiter;
+}
+
 void core_journal_op(struct store_txn *txn, const struct store_op *op)
 {
     struct store_op *copy = arena_memdup(&txn->arena, op, sizeof(*op));
@@ -158,6 +167,18 @@ static void answer(struct core *core, struct core_command *command, int status)
     core_command_finish(command, status);
 }
 
+static void answer_waiters(struct core *core, struct core_entry *e)
+{
+    while (e->waiters) {
+        struct core_command *command = e->waiters->command;
+
+        e->waiters = e->waiters->next;
+        if (e->txn.status < 0)
+            command->err = e->txn.err;
+        answer(core, command, e->txn.status);
+    }
+}
+
 static void entry_durable(struct core *core, struct core_entry *e)
 {
     for (const struct store_op *op = e->txn.first; op; op = op->next)
@@ -168,6 +189,7 @@ static void entry_durable(struct core *core, struct core_entry *e)
     run_effects(core, e);
     if (e->command)
         answer(core, e->command, 0);
+    answer_waiters(core, e);
     entry_free(e);
 }
 
@@ -228,6 +250,7 @@ void core_journal_committed(struct core *core)
             entry_refused(core, e);
         } else {
             failed = &e->txn;
+            answer_waiters(core, e);
             j->group[again++] = e;
         }
     }

@@ -47,11 +47,13 @@ void core_task_stop(struct core *core, struct core_workload *w, int32_t index, i
     struct core_task *t = &core_workload_tasks(w)[index];
     char intent[MODEL_INTENT_MAX];
 
-    if (t->state != MODEL_TASK_STARTING && t->state != MODEL_TASK_RUNNING)
+    if (t->state == MODEL_TASK_STARTING || t->state == MODEL_TASK_RUNNING) {
+        core_task_set_state(core, w, index, MODEL_TASK_STOPPING);
+        sched_task_stopping(core->sched, w->id, (uint32_t)index, core->now_ms);
+        core_record_task(core, w, index);
+    } else if (t->state != MODEL_TASK_STOPPING || grace_ms < 0) {
         return;
-    core_task_set_state(core, w, index, MODEL_TASK_STOPPING);
-    sched_task_stopping(core->sched, w->id, (uint32_t)index, core->now_ms);
-    core_record_task(core, w, index);
+    }
     core_task_intent(w, index, intent);
     core_journal_effect(core, EFFECT_STOP, intent, NULL,
                         grace_ms < 0 ? w->shape->model->grace_ms : grace_ms);
