@@ -75,10 +75,11 @@ static int errno_of_status(int status)
         return -ESTALE;
     case 413:
         return -E2BIG;
-    case 502:
     case 503:
-    case 504:
         return -EHOSTDOWN;
+    case 502:
+    case 504:
+        return -EHOSTUNREACH;
     default:
         return -EREMOTEIO;
     }

@@ -276,9 +276,10 @@ int cli_submit_body(struct cli *cli, const char *body, struct json_object **ret_
         .method = "POST", .path = "/v1/workloads", .body = body, .key = cli_random_key(cli)};
     int r = cli_call(cli, &call, ret_json, err);
 
-    /* A connection that was refused at once did nothing. One that broke may have: ask again
-     * under the same key until the server tells what became of it. */
-    if (r == -ECONNREFUSED || call.key == NULL)
+    /* A connection that was refused at once did nothing, nor does a server that says that it
+     * cannot now (503). One that broke may have: ask again under the same key until the server
+     * tells what became of it. */
+    if (r == -ECONNREFUSED || r == -EHOSTDOWN || call.key == NULL)
         return r;
     for (int i = 0; i < SUBMIT_RETRIES && cli_is_unreachable(r); i++) {
         struct timespec pause = {.tv_nsec = SUBMIT_RETRY_MS * 1000000L};
