@@ -91,8 +91,9 @@ def supervisors(folder):
 
 
 class Server:
-    def __init__(self, simulate="8xH100", options=(), data=None):
+    def __init__(self, simulate="8xH100", options=(), data=None, env=None):
         self.simulate, self.options = simulate, list(options)
+        self.env = env or {}  # added to the server's environment
         # Not below /tmp or /var/tmp: tasks have private ones and would not see what is put there.
         base = os.environ.get("ALLOT_TEST_DIR", "/srv")
         self.folder = data or tempfile.mkdtemp(prefix="allot-test-", dir=base)
@@ -116,7 +117,8 @@ class Server:
         before = os.path.getsize(self.log_path) if os.path.exists(self.log_path) else 0
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log,
-                                            stdin=subprocess.DEVNULL)
+                                            stdin=subprocess.DEVNULL,
+                                            env={**os.environ, **self.env})
 
         def address():
             if self.process.poll() is not None:
