@@ -21,16 +21,18 @@
 
 #define OPEN_FILES_SOFT 65536
 
-/* What a child leaves in the memory that it shares with us until it executes. */
+/* What a child reports when it cannot execute. */
 struct failure {
-    int errnum;       /* 0 = none */
-    const char *what; /* step that failed */
+    int errnum;
+    char what[24]; /* step that failed */
 };
 
-static void __attribute__((noreturn)) give_up(volatile struct failure *f, const char *what)
+static void __attribute__((noreturn)) give_up(int report, const char *what)
 {
-    f->errnum = errno;
-    f->what = what;
+    struct failure f = {.errnum = errno};
+
+    snprintf(f.what, sizeof(f.what), "%s", what);
+    (void)io_write_all(report, &f, sizeof(f));
     _exit(127);
 }
 
@@ -75,27 +77,27 @@ static int place_descriptors(const struct command *c)
     return 0;
 }
 
-static void __attribute__((noreturn)) become(const struct command *c, volatile struct failure *f)
+static void __attribute__((noreturn)) become(const struct command *c, int report)
 {
     if (setsid() < 0)
-        give_up(f, "session");
+        give_up(report, "session");
     if (place_descriptors(c) < 0)
-        give_up(f, "descriptors");
+        give_up(report, "descriptors");
     if (c->terminal && ioctl(0, TIOCSCTTY, 0) < 0)
-        give_up(f, "terminal");
+        give_up(report, "terminal");
     default_signals();
     default_limits();
     umask(022);
     (void)io_write_existing(AT_FDCWD, "/proc/self/oom_score_adj", "0");
     if (chdir(c->cwd) < 0)
-        give_up(f, "chdir");
+        give_up(report, "chdir");
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-        give_up(f, "no new privileges");
+        give_up(report, "no new privileges");
     if (c->filter && syscall_filter_install() < 0)
-        give_up(f, "system call filter");
-    environ = (char **)c->env;
+        give_up(report, "system call filter");
+    environ = (char **)c->env; /* also where the search path comes from */
     execvp(c->argv[0], c->argv);
-    give_up(f, "exec");
+    give_up(report, "exec");
 }
 
 static int explain(const struct command *c, const struct failure *f, struct err *err)
@@ -116,26 +118,43 @@ static int explain(const struct command *c, const struct failure *f, struct err 
 }
 
 /*
- * vfork, because a copy of this process would only cost page faults: the child has the memory to
- * itself until it executes or ends, so it reports a failure by writing it down. What it changes
- * besides (signals, descriptors, folder, filter) is its own.
+ * vfork, because a copy of this process would only cost page faults. What the child changes
+ * (signals, descriptors, folder, filter) is its own; of our memory it only sets environ, which
+ * nobody else reads.
  */
-int command_run(const struct command *c, pid_t *ret_pid, struct err *err)
+static pid_t spawn(const struct command *c, int report)
 {
-    volatile struct failure failure = {0};
     pid_t pid = vfork();
 
     if (pid == 0)
-        become(c, &failure);
-    if (pid < 0)
-        return err_set(err, -errno, ERR_UNAVAILABLE, NULL, "raise the limit on processes",
-                       "no process for command '%s': %s", c->argv[0], strerror(errno));
-    if (failure.errnum != 0) {
-        const struct failure f = {.errnum = failure.errnum, .what = failure.what};
+        become(c, report);
+    return pid;
+}
 
-        (void)waitpid(pid, NULL, 0);
-        return explain(c, &f, err);
+int command_run(const struct command *c, pid_t *ret_pid, struct err *err)
+{
+    struct failure failure;
+    int report[2];
+    ssize_t n;
+
+    if (pipe2(report, O_CLOEXEC) < 0)
+        return err_set(err, -errno, ERR_UNAVAILABLE, NULL, NULL, "no pipe: %s", strerror(errno));
+    *ret_pid = spawn(c, report[1]);
+    close(report[1]);
+    if (*ret_pid < 0) {
+        int e = errno;
+
+        close(report[0]);
+        return err_set(err, -e, ERR_UNAVAILABLE, NULL, "raise the limit on processes",
+                       "no process for command '%s': %s", c->argv[0], strerror(e));
     }
-    *ret_pid = pid;
-    return 0;
+    /* The end of file is the exec: it closes the child's copy. */
+    do {
+        n = read(report[0], &failure, sizeof(failure));
+    } while (n < 0 && errno == EINTR);
+    close(report[0]);
+    if (n != (ssize_t)sizeof(failure))
+        return 0;
+    (void)waitpid(*ret_pid, NULL, 0);
+    return explain(c, &failure, err);
 }
