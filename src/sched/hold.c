@@ -6,6 +6,7 @@
 
 #include "sched/decide.h"
 #include "sched/fit.h"
+#include "sched/gang.h"
 #include "sched/gate.h"
 #include "sched/node.h"
 #include "sched/place.h"
@@ -57,21 +58,111 @@ static bool held_can_start(struct workload *w)
     return fits && gate_open(w->group, &need, MASK(VIEW_NOW), NULL);
 }
 
+/* Does the promise still make a gang? One for growth ends with the core it was to join. */
+static bool held_completes(const struct workload *w)
+{
+    return w->count[TASK_RUNNING] - w->lost + w->count[TASK_HELD] >= gang_minimum(w);
+}
+
+/* ---- a better start ---------------------------------------------------------------------- */
+
+struct held { /* what is promised for one task */
+    uint32_t task;
+    struct node *node;
+    uint16_t *devices;
+    uint32_t device_count;
+};
+
+struct held_list VEC_BODY(struct held);
+
+static void held_save(const struct workload *w, struct held_list *list)
+{
+    for (uint32_t t = 0; t < w->group->job->task_count; t++) {
+        const struct task *task = &w->tasks[t];
+        if (task->phase != TASK_HELD)
+            continue;
+        struct held *h = vec_add(list);
+        h->task = t;
+        h->node = task->node;
+        h->device_count = task->device_count;
+        h->devices = mem_new(task->device_count, sizeof(*h->devices));
+        if (task->device_count > 0)
+            memcpy(h->devices, task_devices(task), task->device_count * sizeof(*h->devices));
+    }
+}
+
+static void held_restore(struct sched *s, struct workload *w, const struct held_list *list)
+{
+    for (size_t i = 0; i < list->len; i++) {
+        const struct held *h = &list->items[i];
+        task_place(s, w, h->task, TASK_HELD, h->node, h->devices, h->device_count, 0);
+    }
+    workload_requeue(s, w);
+}
+
+/* With the promise out of the way: is there a place now? */
+static bool starts_elsewhere(struct sched *s, struct workload *w)
+{
+    struct gang gang;
+    if (!gang_next(w->group->job, w, &gang))
+        return false;
+    bool fits = place_within_gates(s, w, &gang, MASK_START);
+    gang_done(&gang);
+    return fits;
+}
+
+/* Something left a node since it was last asked: gives the promise up for a start at once, if
+ * there is one. */
+static bool better_start(struct sched *s, struct workload *w)
+{
+    if (w->held_epoch == s->freed_epoch || w->count[TASK_HELD] == 0)
+        return false;
+    struct held_list list = {0};
+    uint32_t victims = w->victims;
+    int64_t timer_ms = w->timer_ms;
+    bool retry = s->retry;
+    held_save(w, &list);
+    size_t decided = s->decisions.len;
+    decide_unhold(s, w, SCHED_CAUSE_OBSOLETE);
+    bool better = starts_elsewhere(s, w);
+    if (better) {
+        decide_start_spots(s, w, SCHED_CAUSE_FITS);
+    } else {
+        s->decisions.len = decided;
+        s->retry = retry;
+        held_restore(s, w, &list);
+        w->victims = victims;
+        workload_timer_set(s, w, timer_ms);
+    }
+    for (size_t i = 0; i < list.len; i++)
+        free(list.items[i].devices);
+    vec_done(&list);
+    w->held_epoch = s->freed_epoch;
+    return better;
+}
+
+static void hold_review(struct sched *s, struct workload *w)
+{
+    if (w->count[TASK_HELD] == 0)
+        return;
+    if (!held_nodes_take(w) || !held_completes(w))
+        decide_unhold(s, w, SCHED_CAUSE_OBSOLETE);
+    else if (held_can_start(w))
+        decide_start_held(s, w);
+    else if (w->timer_ms <= s->now_ms)
+        decide_unhold(s, w, SCHED_CAUSE_EXPIRED);
+    else if (!better_start(s, w) && w->victims == 0 && s->stopping_unknown == 0)
+        workload_hold_ripens(s, w);
+}
+
 void hold_step(struct sched *s)
 {
-    for (size_t i = 0; i < s->holding.len;) {
-        struct workload *w = s->holding.items[i];
-        if (!held_nodes_take(w))
-            decide_unhold(s, w, SCHED_CAUSE_OBSOLETE);
-        else if (held_can_start(w))
-            decide_start_held(s, w);
-        else if (w->timer_ms <= s->now_ms)
-            decide_unhold(s, w, SCHED_CAUSE_EXPIRED);
-        else if (w->victims == 0 && s->stopping_unknown == 0)
-            workload_hold_ripens(s, w);
-        if (i < s->holding.len && s->holding.items[i] == w)
-            i++;
-    }
+    VEC(struct workload *) holders = {0}; /* the list itself changes with each decision */
+    for (size_t i = 0; i < s->holding.len; i++)
+        vec_push(&holders, s->holding.items[i]);
+    for (size_t i = 0; i < holders.len; i++)
+        hold_review(s, holders.items[i]);
+    vec_done(&holders);
 }
 
 void hold_victim_stopped(struct sched *s, uint64_t workload)

@@ -178,6 +178,7 @@ struct workload {
     int64_t timer_ms;          /* back-off or expiry of the hold */
     int64_t short_since_ms;
     uint64_t started_turn;     /* sched.turn of its last start */
+    uint64_t held_epoch;       /* sched.freed_epoch when a better start was last looked for */
     uint64_t won_epoch;        /* sched.outside_epoch when it last won its place by reclaim */
     uint32_t count[TASK_PHASES];
     uint32_t lost;             /* RUNNING tasks on nodes that are down */
