@@ -7,8 +7,7 @@
 
 #include <stdlib.h>
 
-static const char *describe_cause(struct core *core, const struct sched_decision *d,
-                                  int64_t gpu_milli)
+static const char *describe_cause(struct core *core, const struct sched_decision *d)
 {
     struct core_workload *other = map_get(&core->workloads, d->on_behalf_of);
 
@@ -32,7 +31,7 @@ static const char *describe_cause(struct core *core, const struct sched_decision
             .for_id = d->on_behalf_of,
             .for_name = other ? other->name : NULL,
             .for_team = other ? other->team->row.name : NULL,
-            .gpu_milli = gpu_milli,
+            .gpu_milli = other ? other->shape->gpu_milli : 0,
         },
         &core->turn);
 }
@@ -141,8 +140,7 @@ static void decided_start(struct core *core, struct core_workload *w,
                                arena_printf(&core->turn, "{\"cause\":\"%s\",\"gpu_milli\":%d}",
                                             sched_cause_name(d->cause), d->gpu_milli),
                                "task %d is placed on '%s': %s", index,
-                               w->tasks[index].node->row.name,
-                               describe_cause(core, d, d->gpu_milli));
+                               w->tasks[index].node->row.name, describe_cause(core, d));
 }
 
 static void decided_hold(struct core *core, struct core_workload *w, const struct sched_decision *d)
@@ -156,7 +154,7 @@ static void decided_hold(struct core *core, struct core_workload *w, const struc
     core_record_task(core, w, (int32_t)d->task);
     core_record_workload_event(core, w, (int32_t)d->task, MODEL_EVENT_TASK_HELD, NULL,
                                "a place on '%s' is held for task %u: %s", t->node->row.name,
-                               d->task, describe_cause(core, d, d->gpu_milli));
+                               d->task, describe_cause(core, d));
 }
 
 static void decided_unhold(struct core *core, struct core_workload *w,
@@ -167,7 +165,7 @@ static void decided_unhold(struct core *core, struct core_workload *w,
     core_record_task(core, w, (int32_t)d->task);
     core_record_workload_event(core, w, (int32_t)d->task, MODEL_EVENT_TASK_RELEASED, NULL,
                                "the place held for task %u is given up: %s", d->task,
-                               describe_cause(core, d, d->gpu_milli));
+                               describe_cause(core, d));
 }
 
 /* All that a workload gives up in this turn. */
@@ -185,7 +183,7 @@ static int64_t taken_from(const struct sched_decisions *decisions, uint64_t work
 static void announce_eviction(struct core *core, struct core_workload *w,
                               const struct sched_decision *d, int64_t gpu_milli)
 {
-    const char *why = describe_cause(core, d, gpu_milli);
+    const char *why = describe_cause(core, d);
 
     w->evicted_ms = core->now_ms;
     w->restarts++;

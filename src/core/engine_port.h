@@ -69,6 +69,7 @@ struct engine_event {
     const struct model_node *node; /* NODE */
     int32_t exit_code;             /* EXITED: 0..255, 128 + signal when killed */
     int32_t exit_signal;           /* EXITED: 0 = by itself */
+    bool lasting;                  /* REFUSED: trying again would not help */
     bool stopped;                  /* EXITED: it had been asked to stop before it ended */
     int64_t busy_ns;               /* USAGE, EXITED: device busy time since start, cumulative */
     const char *message;           /* REFUSED, LOST, EXITED (for example "out of memory") */

@@ -41,6 +41,12 @@ struct core_team {
     uint32_t children, live, running;
 };
 
+/* Who exists, and who may administer; the rest is the store's. */
+struct core_user {
+    const char *name; /* interned */
+    bool admin;
+};
+
 struct core_node {
     struct model_node row; /* in arena */
     struct arena arena;
@@ -204,7 +210,7 @@ struct core {
     struct map shapes;                    /* json -> core_shape */
     struct map shape_ids;
     struct map workloads;                 /* id -> core_workload: live ones */
-    struct map users;                     /* the set of known names, interned */
+    struct map users;                     /* name -> core_user */
     struct map interned;                  /* text -> itself */
     struct arena strings;                 /* of the interned */
     struct heap limits;                   /* run limits, by time */
@@ -275,6 +281,11 @@ int core_command_status(struct core *core, struct core_command *c);
 void core_command_finish(struct core_command *c, int status);
 int core_command_record_reply(struct core *core, struct core_command *c, struct core_entry *entry);
 
+/* ---- user.c ----------------------------------------------------------------------------- */
+
+/* Makes the user known, or changes its role. */
+void core_user_set(struct core *core, const char *name, bool admin);
+
 /* ---- team.c, node.c --------------------------------------------------------------------- */
 
 struct core_team *core_team_add(struct core *core, const struct model_team *row);
@@ -297,6 +308,8 @@ void core_workload_set_state(struct core *core, struct core_workload *w,
                         enum model_workload_state state);
 void core_workload_set_message(struct core_workload *w, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
+/* Nothing to say any more. */
+void core_workload_clear_message(struct core_workload *w);
 /* Ends it: stops what runs, cancels what waits. EXIT_CODE 0 = cancelled, else failed. */
 void core_workload_stop(struct core *core, struct core_workload *w, int32_t exit_code,
                    int64_t grace_ms, const char *actor, const char *why);

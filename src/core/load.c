@@ -47,9 +47,8 @@ static int load_node(void *user, const struct model_node *row)
 static int load_user(void *user, const struct model_user *row)
 {
     struct loading *l = user;
-    const char *name = core_intern(l->core, row->name);
 
-    map_put_str(&l->core->users, name, (void *)name);
+    core_user_set(l->core, row->name, row->admin);
     return 0;
 }
 

@@ -43,6 +43,13 @@ void core_record_workload(struct core *core, struct core_workload *w)
     core_journal_op(txn, &(struct store_op){.kind = STORE_UPDATE_WORKLOAD, .workload = row});
 }
 
+/* Does the workload's message say why a task is in this state? */
+static bool has_reason(enum model_task_state state)
+{
+    return state == MODEL_TASK_PENDING || state == MODEL_TASK_STOPPING ||
+           state == MODEL_TASK_FAILED || state == MODEL_TASK_CANCELLED;
+}
+
 void core_record_task(struct core *core, struct core_workload *w, int32_t index)
 {
     struct store_txn *txn = core_journal_txn(core);
@@ -65,7 +72,7 @@ void core_record_task(struct core *core, struct core_workload *w, int32_t index)
         .ended_ms = t->ended_ms,
         .exit_code = t->exit_code,
         .exit_signal = t->exit_signal,
-        .message = arena_strdup(&txn->arena, w->message),
+        .message = has_reason(t->state) ? arena_strdup(&txn->arena, w->message) : NULL,
     };
     core_journal_op(txn, &(struct store_op){.kind = STORE_PUT_TASK, .task = row});
 }

@@ -8,7 +8,8 @@
  *            STOPPING -> CANCELLED (the workload is stopping), PENDING (it was evicted); one that
  *            ended by itself just before the wish to stop reached it has ended
  *   LOST     -> PENDING without using up a retry (CANCELLED when the workload is stopping)
- *   REFUSED  -> PENDING with back-off; after LAUNCHES_MAX in a row the workload fails
+ *   REFUSED  -> PENDING with back-off; after LAUNCHES_MAX in a row, or at once where trying
+ *            again cannot help, the workload fails
  *
  * A failed task of a job takes its gang along: the other ranks wait for it in vain. A replica
  * of a service fails and comes back alone, with back-off.
@@ -18,6 +19,8 @@
 #include <string.h>
 
 #define LAUNCHES_MAX 3
+/* The exit code of what could not be launched, as shells have it. */
+#define LAUNCH_FAILED 126
 /* How often a running allocation's busy time is written down, ms. */
 #define USAGE_STORE_MS 30000
 
@@ -72,6 +75,7 @@ static void started(struct core *core, struct subject *s, const struct engine_ev
                                "task %d runs on '%s'", s->index, s->t->node->row.name);
     if (w->started_ms == 0 && w->state == MODEL_WORKLOAD_RUNNING && gang_runs(w)) {
         w->started_ms = core->now_ms;
+        core_workload_clear_message(w); /* why it waited before is history now */
         core_workload_arm_limit(core, w);
         core_record_workload(core, w);
         core_record_workload_event(core, w, -1, MODEL_EVENT_STARTED, NULL, "%d of %d tasks run",
@@ -217,15 +221,17 @@ static void refused(struct core *core, struct subject *s, const struct engine_ev
         return;
     }
     w->refusals++;
-    if (w->refusals < LAUNCHES_MAX) {
-        core_workload_set_message(w, "could not be launched: %s", why);
+    if (w->refusals < LAUNCHES_MAX && !event->lasting) {
+        w->restarts++;
+        core_workload_set_message(w, "could not be launched and is tried again: %s", why);
         requeue(core, s, SCHED_STOP_REFUSED, end_ms);
         core_record_workload(core, w);
         core_workload_review(core, w);
         return;
     }
+    s->t->exit_code = LAUNCH_FAILED;
     finish(core, s, MODEL_TASK_FAILED, end_ms);
-    core_workload_stop(core, w, 126, -1, NULL,
+    core_workload_stop(core, w, LAUNCH_FAILED, -1, NULL,
                        arena_printf(&core->turn, "could not be launched: %s", why));
 }
 

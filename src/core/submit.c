@@ -11,6 +11,8 @@
 
 #include "base/qty.h"
 
+#define MIB (1LL << 20)
+
 struct staged_submit {
     struct core_workload **workloads;
     size_t count;
@@ -23,7 +25,7 @@ static const char *amount_text(enum sched_resource r, uint64_t amount, struct ar
 
     switch (r) {
     case SCHED_MEMORY_BYTES:
-        return arena_printf(arena, "%s of memory", qty_format_bytes(v, text));
+        return arena_printf(arena, "%s of memory", qty_format_bytes(v & ~(MIB - 1), text));
     case SCHED_CPU_MILLI:
         return arena_printf(arena, "%s CPU cores", qty_format_milli(v, text));
     default:
@@ -37,28 +39,28 @@ static int refuse(struct core *core, struct core_command *c, const struct model_
     const struct core_team *team = map_get(&core->teams, f->team);
     const char *asked = amount_text(f->resource, f->asked, &core->turn);
     const char *most = amount_text(f->resource, f->available, &core->turn);
-    const char *name = w->name ? w->name : "(unnamed)";
+    const char *name = w->name ? arena_printf(&core->turn, " '%s'", w->name) : "";
     const char *where = team ? team->row.name : w->team;
 
     switch (f->reason) {
     case SCHED_REASON_ABOVE_LIMIT:
         return err_set(&c->err, -E2BIG, ERR_LIMIT, NULL, "ask for less, or have the limit raised",
-                       "workload '%s' asks for %s but team '%s' may use at most %s", name, asked,
+                       "workload%s asks for %s but team '%s' may use at most %s", name, asked,
                        where, most);
     case SCHED_REASON_ABOVE_GUARANTEE:
         return err_set(&c->err, -E2BIG, ERR_LIMIT, NULL,
                        "ask for less, make it preemptible, or have the guarantee raised",
-                       "workload '%s' is not preemptible and asks for %s but the guarantee of "
+                       "workload%s is not preemptible and asks for %s but the guarantee of "
                        "team '%s' is %s",
                        name, asked, where, most);
     case SCHED_REASON_NO_SUCH_DEVICE:
-        return err_set(
-            &c->err, -E2BIG, ERR_UNSATISFIABLE, NULL, "see 'allot node list' for what there is",
-            "no node has the device that task %u of workload '%s' asks for", f->task, name);
+        return err_set(&c->err, -E2BIG, ERR_UNSATISFIABLE, NULL,
+                       "see 'allot node list' for what there is",
+                       "no node has the device that task %u of workload%s asks for", f->task, name);
     default:
         return err_set(&c->err, -E2BIG, ERR_UNSATISFIABLE, NULL,
                        "ask for less, or split it into more tasks",
-                       "workload '%s' asks for %s but no placement can ever give it more than %s",
+                       "workload%s asks for %s but no placement can ever give it more than %s",
                        name, asked, most);
     }
 }
@@ -151,6 +153,17 @@ static const char *launch_json(const struct model_launch *launch, struct arena *
     return copy;
 }
 
+/* "submitted: job of 6 tasks, each 1 GPU" */
+static const char *describe(const struct model_shape *s, struct arena *arena)
+{
+    const char *kind = model_kind_name(s->kind);
+    const char *request = model_request_describe(&s->groups[0].request, arena);
+
+    if (s->task_count == 1)
+        return arena_printf(arena, "submitted: %s, %s", kind, request);
+    return arena_printf(arena, "submitted: %s of %d tasks, each %s", kind, s->task_count, request);
+}
+
 static void record_new(struct core *core, struct core_entry *entry, struct core_workload *w,
                        const struct model_workload *m)
 {
@@ -175,7 +188,7 @@ static void record_new(struct core *core, struct core_entry *entry, struct core_
                           .workload_name = w->name,
                           .team = w->team->row.name,
                           .actor = w->owner,
-                          .message = model_kind_name(w->shape->model->kind),
+                          .message = describe(w->shape->model, arena),
                       });
 }
 

@@ -16,15 +16,42 @@ static void user_event(struct core *core, struct core_entry *entry, const char *
         &(struct model_event){.type = type, .task = -1, .actor = actor, .message = text});
 }
 
+void core_user_set(struct core *core, const char *name, bool admin)
+{
+    struct core_user *u = map_get_str(&core->users, name);
+
+    if (u == NULL) {
+        u = arena_new(&core->strings, struct core_user);
+        u->name = core_intern(core, name);
+        map_put_str(&core->users, u->name, u);
+    }
+    u->admin = admin;
+}
+
+/* Nobody could administer any more. */
+static int keep_an_admin(struct core *core, const char *without, struct err *err)
+{
+    const struct core_user *u;
+    size_t it = 0;
+
+    while ((u = map_next(&core->users, &it)) != NULL)
+        if (u->admin && strcmp(u->name, without) != 0)
+            return 0;
+    return err_set(err, -EBUSY, ERR_CONFLICT, NULL, "make another user an administrator first",
+                   "user '%s' is the last administrator", without);
+}
+
 static void apply_user_put(struct core *core, struct core_entry *entry)
 {
-    const char *name = core_intern(core, entry->staged);
+    const struct model_user *row = entry->staged;
 
-    map_put_str(&core->users, name, (void *)name);
+    core_user_set(core, row->name, row->admin);
 }
 
 int core_command_user_put(struct core *core, struct core_command *c)
 {
+    const struct core_user *known;
+    struct model_user *row;
     struct core_entry *entry;
     int r = core_access_admin(&c->actor, "change users", &c->err);
 
@@ -34,8 +61,15 @@ int core_command_user_put(struct core *core, struct core_command *c)
         if (map_get_str(&core->team_names, c->user_row->teams[i]) == NULL)
             return err_set(&c->err, -ENOENT, ERR_NOT_FOUND, "teams", "create the team first",
                            "team '%s' does not exist", c->user_row->teams[i]);
+    known = map_get_str(&core->users, c->user_row->name);
+    if (known && known->admin && !c->user_row->admin)
+        r = keep_an_admin(core, known->name, &c->err);
+    if (r < 0)
+        return r;
     entry = core_journal_command(core, c);
-    entry->staged = arena_strdup(&entry->txn.arena, c->user_row->name);
+    row = arena_memdup(&entry->txn.arena, c->user_row, sizeof(*row));
+    row->name = arena_strdup(&entry->txn.arena, row->name);
+    entry->staged = row;
     entry->apply = apply_user_put;
     core_journal_op(&entry->txn, &(struct store_op){.kind = STORE_PUT_USER, .user = c->user_row});
     user_event(core, entry, MODEL_EVENT_USER, c->actor.name,
@@ -50,12 +84,17 @@ static void apply_user_delete(struct core *core, struct core_entry *entry)
 
 int core_command_user_delete(struct core *core, struct core_command *c)
 {
+    const struct core_user *u = map_get_str(&core->users, c->name);
     struct core_entry *entry;
     int r = core_access_admin(&c->actor, "delete users", &c->err);
 
     if (r < 0)
         return r;
-    if (map_get_str(&core->users, c->name) == NULL)
+    if (u && u->admin)
+        r = keep_an_admin(core, u->name, &c->err);
+    if (r < 0)
+        return r;
+    if (u == NULL)
         return err_set(&c->err, -ENOENT, ERR_NOT_FOUND, "name", NULL, "user '%s' does not exist",
                        c->name);
     entry = core_journal_command(core, c);

@@ -63,6 +63,12 @@ void core_workload_set_message(struct core_workload *w, const char *fmt, ...)
     w->message = strbuf_steal(&text);
 }
 
+void core_workload_clear_message(struct core_workload *w)
+{
+    free(w->message);
+    w->message = NULL;
+}
+
 static void count_state(struct core *core, const struct core_workload *w, int by)
 {
     if (w->state == MODEL_WORKLOAD_PENDING)
@@ -147,10 +153,8 @@ static void end(struct core *core, struct core_workload *w)
         sched_workload_remove(core->sched, w->id);
     heap_remove(&core->limits, &w->timer);
     core_workload_set_state(core, w, outcome(w));
-    if (w->state == MODEL_WORKLOAD_SUCCEEDED) {
-        free(w->message); /* why it once gave way does not matter any more */
-        w->message = NULL;
-    }
+    if (w->state == MODEL_WORKLOAD_SUCCEEDED)
+        core_workload_clear_message(w);
     core_record_workload(core, w);
     core_record_workload_event(core, w, -1, MODEL_EVENT_ENDED,
                                arena_printf(&core->turn, "{\"state\":\"%s\",\"exit_code\":%d}",

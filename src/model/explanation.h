@@ -38,7 +38,7 @@ struct model_eviction {
     uint64_t for_id;      /* the workload that profits, or 0 */
     const char *for_name; /* or NULL */
     const char *for_team; /* whose entitlement made it due, or NULL */
-    int64_t gpu_milli;    /* what was taken back, in all; 0 = unknown */
+    int64_t gpu_milli;    /* what the one who profits asks for; 0 = unknown */
 };
 
 struct model_explanation {

@@ -87,7 +87,9 @@ int model_devices_parse(const char *text, uint16_t *devices, int32_t max)
 
 void model_task_encode(const struct model_task *t, struct json_writer *w)
 {
-    bool ended = model_task_state_is_final(t->state) || t->ended_ms > 0;
+    /* What was cancelled before it ran has no exit code. */
+    bool ended = (model_task_state_is_final(t->state) || t->ended_ms > 0) &&
+                 (t->state != MODEL_TASK_CANCELLED || t->started_ms > 0);
 
     json_begin_object(w);
     json_key_i64(w, "index", t->index);

@@ -43,6 +43,12 @@ void engine_step(struct engine_local *e, const char *step)
         e->settings.step(e->settings.step_ctx, step);
 }
 
+bool engine_code_lasts(const char *code)
+{
+    return code && code[0] && strcmp(code, ERR_UNAVAILABLE) != 0 &&
+           strcmp(code, ERR_INTERNAL) != 0;
+}
+
 void engine_tell(struct engine_local *e, const struct local_task *t, enum engine_event_kind kind)
 {
     struct engine_event ev = {
@@ -57,6 +63,7 @@ void engine_tell(struct engine_local *e, const struct local_task *t, enum engine
         ev.exit_code = t->exit_code;
         ev.exit_signal = t->exit_signal;
         ev.stopped = t->stopped;
+        ev.lasting = t->lasting;
         ev.message = t->message;
     }
     e->host.event(e->host.host, &ev);

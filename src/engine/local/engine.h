@@ -45,6 +45,9 @@ struct watch {
     void (*ready)(struct engine_local *e, struct watch *w);
 };
 
+/* Is an error of this code (ERR_*) one that trying again cannot mend? */
+bool engine_code_lasts(const char *code);
+
 struct local_task {
     char intent[MODEL_INTENT_MAX];
     enum local_task_state state;
@@ -66,6 +69,7 @@ struct local_task {
     enum engine_event_kind end; /* ENDED: how */
     int32_t exit_code, exit_signal;
     bool stopped; /* asked to before it ended */
+    bool lasting; /* refused for a reason that stays */
     int64_t ended_ms;
     char *message;
 };

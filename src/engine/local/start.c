@@ -17,6 +17,7 @@ static void refuse(struct engine_local *e, struct local_task *t, const struct er
     strbuf_adds(&text, err->text[0] ? err->text : "the task could not be started");
     if (err->remedy[0])
         strbuf_addf(&text, "; %s", err->remedy);
+    t->lasting = engine_code_lasts(err->code);
     task_end(e, t, ENGINE_REFUSED, text.data);
 }
 

@@ -242,6 +242,7 @@ void task_end_by_record(struct engine_local *e, struct local_task *t, const char
     t->exit_code = (int32_t)record_get_i64(data, len, "exit_code", 0);
     t->exit_signal = (int32_t)record_get_i64(data, len, "exit_signal", 0);
     t->stopped = record_get_i64(data, len, "stopped", 0) != 0;
+    t->lasting = engine_code_lasts(record_get(data, len, "code"));
     t->started_ms = record_get_i64(data, len, "started_boot_ms", t->started_ms);
     t->ended_ms = record_get_i64(data, len, "ended_boot_ms", 0);
     t->busy_ns = busy(t, record_get_i64(data, len, "cpu_ns", 0), t->ended_ms);

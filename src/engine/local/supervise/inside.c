@@ -46,6 +46,7 @@ static int report_refused(const struct err *err)
     record_add(&b, "op", "refused");
     record_add(&b, "message", err->text);
     record_add(&b, "remedy", err->remedy);
+    record_add(&b, "code", err->code);
     (void)control_send(INSIDE_FD_CONTROL, &b, -1);
     return 1;
 }

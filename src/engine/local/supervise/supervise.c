@@ -30,7 +30,7 @@
 #include "engine/local/supervise/sandbox.h"
 #include "engine/local/supervise/session.h"
 
-#define REASON_BYTES 600
+#define REASON_BYTES 768
 #define GONE_TIMEOUT_MS 10000
 #define RETRY_MS 1000
 #define OWN_STOP_GRACE_MS 10000
@@ -62,6 +62,7 @@ struct supervise {
     int status;
     enum end_kind end;
     char reason[REASON_BYTES];
+    char code[32]; /* ERR_* of a refusal */
     struct strbuf record; /* the exit record */
     char message[CONTROL_MESSAGE_MAX];
 };
@@ -69,6 +70,14 @@ struct supervise {
 static void set_reason(struct supervise *s, const char *text)
 {
     snprintf(s->reason, sizeof(s->reason), "%s", text);
+}
+
+static void refuse(struct supervise *s, const char *text, const char *remedy, const char *code)
+{
+    s->end = END_REFUSED;
+    snprintf(s->reason, sizeof(s->reason), "%s%s%s", text, remedy && *remedy ? "; " : "",
+             remedy ? remedy : "");
+    snprintf(s->code, sizeof(s->code), "%s", code ? code : "");
 }
 
 static void tell_engine(struct supervise *s, const struct strbuf *b)
@@ -234,9 +243,10 @@ static bool take_init_message(struct supervise *s)
         note_pids(s);
     } else if (strcmp(op, "refused") == 0) {
         const char *text = record_get(s->message, (size_t)n, "message");
+        const char *remedy = record_get(s->message, (size_t)n, "remedy");
+        const char *code = record_get(s->message, (size_t)n, "code");
 
-        s->end = END_REFUSED;
-        set_reason(s, text ? text : "the command could not be run");
+        refuse(s, text ? text : "the command could not be run", remedy, code);
     } else if (strcmp(op, "exited") == 0) {
         s->has_status = true;
         s->status = (int)record_get_i64(s->message, (size_t)n, "status", 0);
@@ -346,6 +356,8 @@ static void compose_record(struct supervise *s)
     record_add(&s->record, "boot_id", boot_id);
     if (s->reason[0] != '\0')
         record_add(&s->record, "message", s->reason);
+    if (s->code[0] != '\0')
+        record_add(&s->record, "code", s->code);
 }
 
 /*
@@ -579,8 +591,7 @@ int supervise_run(const char *folder, int engine, int launch)
     log_writer_init(&s->log, s->dirfd, record_get_i64(s->data, s->len, "log_bytes", 0));
     cgroup_set_load(s->data, s->len, &s->cgroups);
     if (begin(s, &err) < 0) {
-        s->end = END_REFUSED;
-        set_reason(s, err.text);
+        refuse(s, err.text, err.remedy, err.code);
     } else {
         loop(s);
     }
