@@ -42,6 +42,7 @@ bench: all
 
 install: all
 	@meson configure build -Dprefix=$(abspath $(PREFIX))
+	@ninja --quiet -C build build.ninja >/dev/null # what is installed where is decided then
 	@meson install -C build --no-rebuild --quiet \
 		$(if $(DESTDIR),--destdir $(abspath $(DESTDIR)))
 
