@@ -126,8 +126,22 @@ static int read_groups(struct json_object *v, struct arena *a, void *out, struct
     return 0;
 }
 
+/* Commands take an id or a name: a name of digits alone would be taken for an id. */
+static int read_workload_name(struct json_object *v, struct arena *a, void *out, struct err *err)
+{
+    const char *name = NULL;
+    int r = model_json_read_name(v, a, &name, err);
+
+    if (r == 0 && name && name[strspn(name, "0123456789")] == '\0')
+        r = err_set(err, -EINVAL, ERR_INVALID, NULL, "add a letter",
+                    "name '%s' would be taken for an id", name);
+    if (r == 0)
+        *(const char **)out = name;
+    return r;
+}
+
 static const struct model_json_field draft_fields[] = {
-    {"name", model_json_read_name, offsetof(struct model_draft, name)},
+    {"name", read_workload_name, offsetof(struct model_draft, name)},
     {"team", model_json_read_name, offsetof(struct model_draft, team)},
     {"kind", model_read_kind, offsetof(struct model_draft, kind)},
     {"class", model_read_class, offsetof(struct model_draft, class_)},

@@ -209,6 +209,7 @@ static const struct refusal refusals[] = {
     {"{'team': '../a'}", ERR_INVALID, "team", "'../a' starts with '.'"},
     {"{" BASE ", 'name': 'a\\u0007b'}", ERR_INVALID, "name", "control character"},
     {"{" BASE ", 'name': ''}", ERR_INVALID, "name", "name '' is empty"},
+    {"{" BASE ", 'name': '123'}", ERR_INVALID, "name", "would be taken for an id"},
     {"{" BASE ", 'gpuz': 1}", ERR_UNKNOWN_FIELD, "gpuz", "did you mean 'gpus'?"},
     {"{" BASE ", 'replicas': 1}", ERR_UNKNOWN_FIELD, "replicas", "known: name, team, kind"},
     {"{" BASE ", 'id': 1}", ERR_UNKNOWN_FIELD, "id", "id is not a known field"},
