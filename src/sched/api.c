@@ -4,11 +4,11 @@
  */
 #include <stdlib.h>
 
-#include "sched/evict.h"
 #include "sched/hold.h"
 #include "sched/node.h"
 #include "sched/place.h"
 #include "sched/team.h"
+#include "sched/units.h"
 #include "sched/workload.h"
 
 void sched_config_default(struct sched_config *ret_config)

@@ -14,7 +14,10 @@
  *
  * The search takes units in the exact reverse of the order (order.h, queue.h) until the request
  * would fit, then gives back every unit that is not needed, the most valuable first. So the set
- * is minimal: without any one of its members the request would not start. A rigid gang goes as a
+ * is minimal: without any one of its members the request would not start. Where a node or a
+ * topology domain has to be cleared of several, the cheapest one is, as long as nothing more
+ * valuable has to go for it (price: work lost since the start and the cost of a restart, by size).
+ * A rigid gang goes as a
  * whole; an elastic workload gives up surplus tasks first, and its core never goes where surplus
  * tasks would do. A candidate that may not go is passed over and never ends the search.
  *
@@ -28,13 +31,14 @@
 #define ALLOT_SCHED_EVICT_H
 
 #include "sched/gang.h"
+#include "sched/victims.h"
 #include "sched/world.h"
 
-struct evicting *evicting_new(void);
-void evicting_free(struct evicting *e);
-
-/* Finds and decides evictions for W, and promises it what they free. False: nothing changed. */
-bool evict_for(struct sched *s, struct workload *w, const struct gang *gang,
-               const struct amounts *need);
+/* Finds victims for W; nothing is decided. */
+bool evict_find(struct sched *s, struct workload *w, const struct gang *gang,
+                const struct amounts *need, struct victims *ret_plan);
+/* Decides the evictions, and promises W what they free. False: nothing changed. */
+bool evict_carry_out(struct sched *s, struct workload *w, const struct gang *gang,
+                     const struct victims *plan);
 
 #endif

@@ -67,6 +67,16 @@ static bool waits_for_stops(struct sched *s, struct workload *w, const struct ga
     return true;
 }
 
+/* Evicts for W if it may. */
+static bool makes_room(struct sched *s, struct workload *w, const struct gang *gang,
+                       const struct amounts *need)
+{
+    struct victims victims = {0};
+    bool made = evict_find(s, w, gang, need, &victims) && evict_carry_out(s, w, gang, &victims);
+    victims_done(&victims);
+    return made;
+}
+
 static void try_line(struct sched *s, struct line *line)
 {
     struct workload *w = line->head;
@@ -82,7 +92,7 @@ static void try_line(struct sched *s, struct line *line)
     else if (group_idle(s, w->group) || why == SCHED_REASON_RESERVED ||
              waits_for_stops(s, w, &gang, &need))
         line_park(s, line, why);
-    else if (!evict_for(s, w, &gang, &need)) {
+    else if (!makes_room(s, w, &gang, &need)) {
         reserve_for(s, w, &gang, &need);
         line_park(s, line, why);
     }
@@ -116,7 +126,7 @@ const struct sched_decisions *sched_turn(struct sched *s, int64_t now_ms)
     if (now_ms > s->now_ms)
         s->now_ms = now_ms;
     s->turn++;
-    s->node_searches = 0;
+    s->place_searches = 0;
     vec_clear(&s->decisions);
     arena_reset(&s->arena);
     s->retry_parts = s->wake_soon && !s->put_off && !s->retry && s->protected_until_ms > s->now_ms;

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "base/qty.h"
-#include "sched/evict.h"
 #include "sched/fit.h"
 #include "sched/gate.h"
 #include "sched/node.h"
@@ -48,10 +47,15 @@ struct amounts unit_charge(const struct unit *u)
     return sum;
 }
 
+uint8_t unit_mark(const struct unit *u)
+{
+    return u->task >= 0 ? IMAGINED_SURPLUS : IMAGINED_CORE;
+}
+
 void unit_imagine(struct sched *s, struct unit *u, bool out)
 {
     u->out = out;
-    uint8_t mark = u->task >= 0 ? IMAGINED_SURPLUS : IMAGINED_CORE;
+    uint8_t mark = unit_mark(u);
     for (uint32_t t = 0; t < u->w->group->job->task_count; t++) {
         struct task *task = &u->w->tasks[t];
         if (task->phase != TASK_RUNNING || (u->task >= 0 && u->task != t) ||
@@ -379,7 +383,7 @@ void units_collect(struct sched *s, struct evicting *e)
     collect_in(s, e, &s->root, all);
 }
 
-/* ---- one node ---------------------------------------------------------------------------- */
+/* ---- one node, or one domain ---------------------------------------------------------------------------- */
 
 /* By leaf, and in a leaf in the order in which they would go. */
 static bool goes_before(const struct workload *a, const struct workload *b)
@@ -426,7 +430,18 @@ static void found_units(struct sched *s, struct evicting *e, size_t from, size_t
     }
 }
 
-void units_collect_node(struct sched *s, struct evicting *e, const struct node *n)
+static void found_on(struct sched *s, struct evicting *e, const struct node *n)
+{
+    for (const struct task *t = n->tasks; t != NULL; t = t->next) {
+        struct workload *v = t->workload;
+        if (t->phase == TASK_RUNNING && v->in_running &&
+            right_over(s, e, v->group) != SCHED_CAUSES && may_go(s, e, v))
+            found_add(e, v);
+    }
+}
+
+void units_collect_on(struct sched *s, struct evicting *e, int level, uint32_t domain,
+                      const struct node *n)
 {
     for (size_t i = 0; i < e->leaves.len; i++) /* what the last collection left */
         for (struct team *t = e->leaves.items[i]; t != NULL; t = t->parent)
@@ -435,12 +450,11 @@ void units_collect_node(struct sched *s, struct evicting *e, const struct node *
     vec_clear(&e->taken);
     vec_clear(&e->leaves);
     vec_clear(&e->found);
-    for (const struct task *t = n->tasks; t != NULL; t = t->next) {
-        struct workload *v = t->workload;
-        if (t->phase == TASK_RUNNING && v->in_running &&
-            right_over(s, e, v->group) != SCHED_CAUSES && may_go(s, e, v))
-            found_add(e, v);
-    }
+    if (n != NULL)
+        found_on(s, e, n);
+    for (size_t i = 0; n == NULL && i < s->node_list.len; i++)
+        if (s->node_list.items[i]->domain[level] == domain)
+            found_on(s, e, s->node_list.items[i]);
     for (size_t from = 0, to; from < e->found.len; from = to) {
         struct team *leaf = e->found.items[from]->group->team;
         for (to = from; to < e->found.len && e->found.items[to]->group->team == leaf;)

@@ -2,7 +2,7 @@
 /*
  * Units: what could be evicted at once, collected per leaf in the order in which it would go.
  *
- * Used by evict.c only. The candidates of a leaf lie together (team.first_unit, unit_count):
+ * Used by search.c and evict.c only. The candidates of a leaf lie together (team.first_unit, unit_count):
  * lowest class, then lowest priority, then surplus tasks (who has most gives first), then whole
  * workloads, youngest first. Collection passes over branches that have nothing to give, and is
  * bounded: past UNITS_MAX candidates the rest is left for another turn.
@@ -46,13 +46,19 @@ bool units_may_exist(const struct sched *s, const struct group *g, const struct 
 bool units_worth(struct sched *s, struct evicting *e);
 /* Fills e->units for the requester. */
 void units_collect(struct sched *s, struct evicting *e);
-/* Likewise, with what runs on one node only. */
-void units_collect_node(struct sched *s, struct evicting *e, const struct node *n);
+/* Likewise, with what runs on one node only (N), or in one domain of a topology level. */
+void units_collect_on(struct sched *s, struct evicting *e, int level, uint32_t domain,
+                      const struct node *n);
 
 /* Is work of group G strictly lower than that of THAN, by class, then priority? */
 bool units_strictly_lower(const struct group *g, const struct group *than);
 
+struct evicting *evicting_new(void);
+void evicting_free(struct evicting *e);
+
 struct amounts unit_charge(const struct unit *u);
+/* What task.imagined says of its tasks while it is out. */
+uint8_t unit_mark(const struct unit *u);
 /* Takes the unit out of VIEW_THEN on trial, or puts it back. */
 void unit_imagine(struct sched *s, struct unit *u, bool out);
 

@@ -335,7 +335,7 @@ struct sched {
     uint32_t search_parts;         /* of which each waking takes one */
     uint32_t claimants;            /* lines with a right to evict, at the last waking */
     uint64_t turn;                 /* counts turns */
-    unsigned node_searches;        /* of evict.c, in this turn */
+    unsigned place_searches;       /* of evict.c, in this turn */
     bool put_off;                  /* a victim that has just started was passed over */
     bool wake_soon;                /* something was put off to the next turn */
     struct workload *below;        /* gangs below their minimum */

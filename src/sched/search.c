@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sched/search.h"
+
+#include "sched/fit.h"
+#include "sched/gate.h"
+#include "sched/node.h"
+#include "sched/order.h"
+#include "sched/place.h"
+#include "sched/task.h"
+#include "sched/team.h"
+
+/* ---- trials ------------------------------------------------------------------------------ */
+
+/* Is T above BOUND in a resource that the request needs and the unit holds? GPUs decide where
+ * both have them: nobody loses a GPU for being over its share of memory. */
+static bool above(const struct team *t, const struct amounts *bound, const struct amounts *need,
+                  const struct amounts *unit)
+{
+    int last = need->v[SCHED_GPU_MILLI] > 0 && unit->v[SCHED_GPU_MILLI] > 0
+                   ? SCHED_GPU_MILLI
+                   : SCHED_RESOURCES - 1;
+    for (int r = 0; r <= last; r++)
+        if (need->v[r] > 0 && unit->v[r] > 0 && t->used[VIEW_THEN].v[r] > bound->v[r])
+            return true;
+    return false;
+}
+
+/* May the unit go, as things stand? */
+static bool unit_may_go(const struct sched *s, const struct evicting *e, struct unit *u)
+{
+    u->by_guarantee = false;
+    if (u->cause == SCHED_CAUSE_PREEMPT || u->leaf == e->w->group->team)
+        return true;
+    struct team *mine, *theirs;
+    team_part(e->w->group->team, u->leaf, &mine, &theirs);
+    struct amounts guarantee;
+    for (int r = 0; r < SCHED_RESOURCES; r++)
+        guarantee.v[r] = theirs->guarantee[r];
+    struct amounts charge = unit_charge(u);
+    if (u->cause == SCHED_CAUSE_IDLE_ONLY)
+        return above(theirs, &guarantee, &e->need, &charge);
+    /* Won since the last outside event: nothing has changed that could make it unjust. */
+    if (u->w->won_epoch == s->outside_epoch)
+        return false;
+    if (above(theirs, &theirs->share, &e->need, &charge))
+        return true;
+    u->by_guarantee = above(theirs, &guarantee, &e->need, &charge) &&
+                      gate_within_guarantee(mine, &e->need);
+    return u->by_guarantee;
+}
+
+static bool within_share(const struct evicting *e, const struct amounts *charge)
+{
+    for (const struct team *t = e->w->group->team; t->parent != NULL; t = t->parent)
+        if (!gate_within_share(t, charge))
+            return false;
+    return true;
+}
+
+/* Would the request start with the taken units gone? */
+static bool feasible(struct sched *s, struct evicting *e)
+{
+    bool reclaims = false;
+    for (size_t i = 0; i < e->taken.len; i++) {
+        const struct unit *u = &e->units.items[e->taken.items[i]];
+        if (!u->out)
+            continue;
+        reclaims = reclaims || u->cause == SCHED_CAUSE_RECLAIM;
+        struct team *mine, *theirs;
+        if (!u->by_guarantee)
+            continue;
+        team_part(e->w->group->team, u->leaf, &mine, &theirs);
+        if (!gate_within_guarantee(mine, &e->need))
+            return false;
+    }
+    if (!gate_open(e->w->group, &e->need, MASK(VIEW_THEN), NULL))
+        return false;
+    if (reclaims && !within_share(e, &e->need))
+        return false;
+    if (!place_within_gates(s, e->w, e->gang, MASK(VIEW_THEN)))
+        return false;
+    struct amounts charge = place_charge(s);
+    return !reclaims || within_share(e, &charge);
+}
+
+/* ---- the next victim --------------------------------------------------------------------- */
+
+static struct unit *next_of_leaf(const struct sched *s, struct evicting *e, struct team *t,
+                                 uint8_t cause)
+{
+    struct unit *units = e->units.items + t->first_unit;
+    while (t->next_unit < t->unit_count && (units[t->next_unit].out || units[t->next_unit].skipped))
+        t->next_unit++;
+    for (uint32_t i = t->next_unit; i < t->unit_count; i++) {
+        struct unit *u = &units[i];
+        if (u->out || u->skipped || u->cause != cause || (e->surplus_only && u->task < 0))
+            continue;
+        if (unit_may_go(s, e, u))
+            return u;
+        u->skipped = true;
+    }
+    return NULL;
+}
+
+static struct unit *last_in(const struct sched *s, struct evicting *e, struct team *t,
+                            uint8_t cause)
+{
+    if (team_is_leaf(t))
+        return next_of_leaf(s, e, t, cause);
+    struct unit *last = NULL;
+    struct order_key last_key;
+    for (size_t i = 0; i < t->children.len; i++) {
+        struct team *c = t->children.items[i];
+        struct unit *u = c->units_below == 0 ? NULL : last_in(s, e, c, cause);
+        if (u == NULL)
+            continue;
+        struct amounts charge = unit_charge(u);
+        struct order_key key = order_key(c, &charge, true);
+        if (last == NULL || order_before(&last_key, &key)) {
+            last = u;
+            last_key = key;
+        }
+    }
+    return last;
+}
+
+static struct unit *next_victim(struct sched *s, struct evicting *e)
+{
+    static const uint8_t causes[] = {SCHED_CAUSE_IDLE_ONLY, SCHED_CAUSE_RECLAIM,
+                                     SCHED_CAUSE_PREEMPT};
+    for (size_t i = 0; i < sizeof(causes); i++) {
+        if (causes[i] == SCHED_CAUSE_RECLAIM && e->no_reclaim)
+            continue;
+        struct unit *u = last_in(s, e, &s->root, causes[i]);
+        if (u != NULL)
+            return u;
+    }
+    return NULL;
+}
+
+/* ---- the search -------------------------------------------------------------------------- */
+
+static void take(struct sched *s, struct evicting *e, struct unit *u)
+{
+    unit_imagine(s, u, true);
+    uint32_t index = (uint32_t)(u - e->units.items);
+    vec_push(&e->taken, index);
+}
+
+static struct unit *taken_at(struct evicting *e, size_t i)
+{
+    return &e->units.items[e->taken.items[i]];
+}
+
+static void rewind_leaves(struct evicting *e)
+{
+    for (size_t i = 0; i < e->leaves.len; i++)
+        e->leaves.items[i]->next_unit = 0;
+}
+
+static void give_back_all(struct sched *s, struct evicting *e)
+{
+    for (size_t i = e->taken.len; i-- > 0;)
+        if (taken_at(e, i)->out)
+            unit_imagine(s, taken_at(e, i), false);
+    vec_clear(&e->taken);
+    rewind_leaves(e);
+    for (size_t i = 0; i < e->units.len; i++)
+        e->units.items[i].skipped = false;
+}
+
+static bool unskip(struct evicting *e)
+{
+    rewind_leaves(e);
+    bool any = false;
+    for (size_t i = 0; i < e->units.len; i++) {
+        any = any || e->units.items[i].skipped;
+        e->units.items[i].skipped = false;
+    }
+    return any;
+}
+
+/* Takes units in order until the request fits; trials at 1, 2, 4, ... and at the end. RET_BELOW:
+ * that many were not enough. */
+static bool take_enough(struct sched *s, struct evicting *e, size_t *ret_below)
+{
+    size_t next_trial = 1, tried = 0, at_unskip = 0;
+    *ret_below = 0;
+    for (;;) {
+        struct unit *u = next_victim(s, e);
+        if (u == NULL && e->taken.len > at_unskip && unskip(e)) {
+            at_unskip = e->taken.len; /* what went may have made others eligible */
+            continue;
+        }
+        if (u != NULL)
+            take(s, e, u);
+        if (u != NULL && e->taken.len < next_trial)
+            continue;
+        if (e->taken.len == tried)
+            return false;
+        if (feasible(s, e))
+            return true;
+        *ret_below = tried = e->taken.len;
+        next_trial = 2 * e->taken.len;
+        if (u == NULL)
+            return false;
+    }
+}
+
+/* Keeps exactly the first COUNT of the taken units out. */
+static void keep_out(struct sched *s, struct evicting *e, size_t count)
+{
+    for (size_t i = e->taken.len; i-- > count;)
+        if (taken_at(e, i)->out)
+            unit_imagine(s, taken_at(e, i), false);
+    for (size_t i = 0; i < count; i++)
+        if (!taken_at(e, i)->out)
+            unit_imagine(s, taken_at(e, i), true);
+}
+
+/* The shortest prefix that is enough; more than BELOW, at most all. */
+static void shorten(struct sched *s, struct evicting *e, size_t below)
+{
+    size_t enough = e->taken.len;
+    while (below + 1 < enough) {
+        size_t mid = below + (enough - below) / 2;
+        keep_out(s, e, mid);
+        if (feasible(s, e))
+            enough = mid;
+        else
+            below = mid;
+    }
+    keep_out(s, e, enough);
+    e->taken.len = enough;
+}
+
+/* Is the core of this surplus unit's workload out as well? */
+static bool core_is_out(struct evicting *e, const struct unit *surplus)
+{
+    for (size_t i = 0; i < e->taken.len; i++)
+        if (taken_at(e, i)->w == surplus->w && taken_at(e, i)->task < 0 && taken_at(e, i)->out)
+            return true;
+    return false;
+}
+
+/* Gives back what is not needed, the most valuable first. */
+static void minimise(struct sched *s, struct evicting *e)
+{
+    for (size_t i = e->taken.len; i-- > 0;) {
+        struct unit *u = taken_at(e, i);
+        if (u->task >= 0 && core_is_out(e, u))
+            continue;
+        unit_imagine(s, u, false);
+        if (!feasible(s, e))
+            unit_imagine(s, u, true);
+    }
+    size_t kept = 0;
+    for (size_t i = 0; i < e->taken.len; i++)
+        if (taken_at(e, i)->out)
+            e->taken.items[kept++] = e->taken.items[i];
+    e->taken.len = kept;
+}
+
+static bool fits_on(struct sched *s, const struct job_shape *job, const struct node *n)
+{
+    struct fit f;
+    for (uint32_t t = 0; t < (job->uniform ? 1 : job->task_count); t++) {
+        const struct shape *shape = job_task(job, t)->shape;
+        if (fit_accepts(n, shape) &&
+            fit_node(n, shape, MASK(VIEW_THEN), s->placing->trial, &f))
+            return true;
+    }
+    return false;
+}
+
+/* Does any of it fit on a node that a candidate would leave? Without them it has no place. */
+static bool relieved(struct sched *s, const struct evicting *e)
+{
+    const struct node *last = NULL;
+    for (size_t i = 0; i < e->units.len; i++) {
+        const struct workload *v = e->units.items[i].w;
+        for (uint32_t t = 0; t < v->group->job->task_count; t++) {
+            const struct node *n = v->tasks[t].node;
+            if (v->tasks[t].imagined == 0 || n == last || !node_takes(n))
+                continue;
+            last = n;
+            if (fits_on(s, e->w->group->job, n))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* Would it fit if all candidates went, whatever their order? Most searches end here. */
+static bool hopeless(struct sched *s, struct evicting *e)
+{
+    for (size_t i = 0; i < e->units.len; i++) {
+        struct unit *u = &e->units.items[i];
+        if (!e->surplus_only || u->task >= 0)
+            unit_imagine(s, u, true);
+    }
+    bool fits = gate_open(e->w->group, &e->need, MASK(VIEW_THEN), NULL) &&
+                (e->gates_closed || relieved(s, e)) &&
+                place_gang(s, e->w->group->job, e->w, e->gang, MASK(VIEW_THEN));
+    for (size_t i = e->units.len; i-- > 0;)
+        if (e->units.items[i].out)
+            unit_imagine(s, &e->units.items[i], false);
+    return !fits;
+}
+
+static bool search(struct sched *s, struct evicting *e)
+{
+    size_t below;
+    if (hopeless(s, e))
+        return false;
+    if (take_enough(s, e, &below)) {
+        shorten(s, e, below);
+        minimise(s, e);
+        return true;
+    }
+    give_back_all(s, e);
+    return false;
+}
+
+/* Is there an elastic core among the taken? Idle-only ones are first victims anyhow. */
+static bool takes_elastic_core(struct evicting *e)
+{
+    for (size_t i = 0; i < e->taken.len; i++) {
+        const struct unit *u = taken_at(e, i);
+        const struct job_shape *job = u->w->group->job;
+        if (u->task < 0 && u->cause != SCHED_CAUSE_IDLE_ONLY && job->min_tasks < job->task_count)
+            return true;
+    }
+    return false;
+}
+
+/* Writes down what is taken, task by task, and gives it back. */
+static void note_plan(struct sched *s, struct evicting *e, struct victims *plan)
+{
+    victims_clear(plan);
+    for (size_t i = 0; i < e->taken.len; i++) {
+        const struct unit *u = taken_at(e, i);
+        uint8_t mark = unit_mark(u);
+        for (uint32_t t = 0; t < u->w->group->job->task_count; t++) {
+            const struct task *task = &u->w->tasks[t];
+            if (task->phase == TASK_RUNNING && task->imagined == mark &&
+                (u->task < 0 || u->task == t))
+                victims_add(s, plan, u->w, t, (enum sched_cause)u->cause);
+        }
+        plan->units++;
+    }
+    give_back_all(s, e);
+}
+
+bool search_victims(struct sched *s, struct evicting *e, struct victims *ret_plan)
+{
+    e->surplus_only = false;
+    if (e->units.len == 0 || !search(s, e))
+        return false;
+    bool core = takes_elastic_core(e);
+    note_plan(s, e, ret_plan);
+    if (!core)
+        return true;
+    e->surplus_only = true;
+    if (search(s, e))
+        note_plan(s, e, ret_plan);
+    e->surplus_only = false;
+    return true;
+}
