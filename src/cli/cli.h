@@ -8,8 +8,10 @@
  *
  * Errors: functions return 0 or a negative errno and fill a struct err; a command ends with
  * `return cli_fail(cli, &err)`, which prints
- *     allot: gpu '1.5' is out of range (gpu)
+ *     allot: gpu '1.5' is out of range
  *     hint: use 0.001 to 0.999, or a whole number
+ * wrapped at words where it stands on a terminal. A field is added where it leads somewhere the
+ * text does not: "(tasks[3].gpu)".
  * Text that came from elsewhere is made harmless for a terminal before it is printed
  * (cli_safe(), and the tables do it themselves); only task output is passed through.
  *
@@ -35,6 +37,7 @@ struct cli {
     struct cli_style style; /* of `out` */
     bool json;              /* -o json */
     bool err_tty;           /* is `err` a terminal: may a line be rewritten in place? */
+    int err_width;          /* columns of `err`, where that is a terminal; 0 = do not wrap */
     bool in_tty;            /* may a question be asked? */
     int64_t fixed_now_ms;   /* 0 = the wall clock; tests set it */
     struct cli_config config;
@@ -62,6 +65,9 @@ const struct cli_command *cli_find_command(const struct cli *cli, const char *na
 int cli_fail(struct cli *cli, const struct err *err);
 /* Likewise for a wrong command line; CLI_EXIT_USAGE. */
 int cli_fail_usage(struct cli *cli, const struct err *err);
+
+/* "allot: TEXT" on cli->err, wrapped where that is a terminal. TEXT is safe. */
+void cli_say(struct cli *cli, const char *text);
 
 /*
  * Between the two, what is made in cli->arena is released again at the end: for commands that go

@@ -32,6 +32,7 @@ struct relay {
     int fd;
     bool tty;
     bool input_open;
+    bool deaf;        /* the other side takes nothing any more; what it has sent still counts */
     struct strbuf in; /* bytes of frames that have not been complete */
     int exit_code;    /* -1 = not yet */
 };
@@ -44,39 +45,55 @@ static void on_resize(int number)
     atomic_store(&resized, true);
 }
 
-static int send_frame(struct relay *x, char type, const void *data, size_t len)
+/* That the other side has gone is for receive() to find out, after all that it has sent. */
+static void send_frame(struct relay *x, char type, const void *data, size_t len)
 {
     char header[EXEC_HEADER_BYTES] = {type};
     uint32_t n = htonl((uint32_t)len);
-    int r;
 
     memcpy(header + 1, &n, sizeof(n));
-    r = io_write_all(x->fd, header, sizeof(header));
-    return r == 0 && len > 0 ? io_write_all(x->fd, data, len) : r;
+    if (x->deaf)
+        return;
+    if (io_write_all(x->fd, header, sizeof(header)) < 0 ||
+        (len > 0 && io_write_all(x->fd, data, len) < 0)) {
+        x->deaf = true;
+        x->input_open = false;
+    }
 }
 
-static int send_size(struct relay *x)
+static void send_size(struct relay *x)
 {
     struct winsize size;
     uint16_t numbers[2];
 
     if (!x->tty || ioctl(STDIN_FILENO, TIOCGWINSZ, &size) < 0)
-        return 0;
+        return;
     numbers[0] = htons(size.ws_row);
     numbers[1] = htons(size.ws_col);
-    return send_frame(x, EXEC_RESIZE, numbers, sizeof(numbers));
+    send_frame(x, EXEC_RESIZE, numbers, sizeof(numbers));
 }
 
-static int send_input(struct relay *x)
+/* What the command waits for before it starts on a terminal. */
+static void introduce(struct relay *x)
+{
+    const char *term = getenv("TERM");
+
+    if (!x->tty)
+        return;
+    send_size(x);
+    send_frame(x, EXEC_TERM, term, term ? strnlen(term, EXEC_FRAME_MAX) : 0);
+}
+
+static void send_input(struct relay *x)
 {
     char bytes[16384];
     ssize_t n = read(STDIN_FILENO, bytes, sizeof(bytes));
 
     if (n < 0 && (errno == EINTR || errno == EAGAIN))
-        return 0;
+        return;
     if (n <= 0)
         x->input_open = false;
-    return send_frame(x, EXEC_IN, bytes, n > 0 ? (size_t)n : 0);
+    send_frame(x, EXEC_IN, bytes, n > 0 ? (size_t)n : 0);
 }
 
 static int take_frame(struct relay *x, char type, const char *data, size_t len)
@@ -144,8 +161,9 @@ static int receive(struct relay *x)
 
 static int relay(struct relay *x)
 {
-    int r = send_size(x);
+    int r = 0;
 
+    introduce(x);
     while (r == 0 && x->exit_code < 0) {
         struct pollfd p[] = {{.fd = x->fd, .events = POLLIN},
                              {.fd = x->input_open ? STDIN_FILENO : -1, .events = POLLIN}};
@@ -157,13 +175,12 @@ static int relay(struct relay *x)
         if (number) {
             char byte = (char)number;
 
-            r = send_frame(x, EXEC_SIGNAL, &byte, 1);
+            send_frame(x, EXEC_SIGNAL, &byte, 1);
         }
-        if (r == 0 && atomic_exchange(&resized, false))
-            r = send_size(x);
-        if (r == 0 && p[1].revents)
-            r = send_input(x);
-        /* output first decides: an exit code that is there already wins over a broken pipe */
+        if (atomic_exchange(&resized, false))
+            send_size(x);
+        if (p[1].revents)
+            send_input(x);
         if (p[0].revents)
             r = receive(x);
     }
@@ -268,6 +285,12 @@ static int run(struct cli *cli, const struct cli_args *args)
 static const struct cli_option options[] = {
     {.name = "task", .arg = "N", .help = "in the sandbox of this task (default 0)"},
     {.name = "no-tty", .letter = 'T', .help = "no terminal, even where there is one"},
+    {.name = "interactive",
+     .letter = 'i',
+     .help = "accepted for habit: standard input is passed on"},
+    {.name = "tty",
+     .letter = 't',
+     .help = "accepted for habit: a terminal is used where there is one"},
     {0},
 };
 
@@ -277,7 +300,10 @@ const struct cli_command cli_exec = {
     .summary = "run a command inside a running task",
     .usage = "[OPTIONS] ID -- COMMAND [ARG...]",
     .description = "Runs a command in the sandbox of a running task: the same files, devices and "
-                   "limits. It ends with the task at the latest.",
+                   "limits. It ends with the task at the latest.\n\n"
+                   "Standard input is passed on. Where allot itself stands on a terminal, the "
+                   "command gets one too, of the same kind (TERM) and size; -i and -t, as other "
+                   "tools want them, change nothing.",
     .examples = "allot exec 81 -- nvidia-smi\nallot exec digits -- bash\n"
                 "allot exec --task 3 81 -- tail -f /tmp/progress",
     .exit_codes = "N the exit code of the command\n"

@@ -58,17 +58,32 @@ const char *cli_safe(struct cli *cli, const char *text)
     return copy;
 }
 
+static void say(struct cli *cli, const char *lead, const char *text)
+{
+    cli_wrap_after(cli->err, lead, (int)strlen(lead), text, cli->err_width);
+}
+
+void cli_say(struct cli *cli, const char *text)
+{
+    say(cli, "allot: ", text);
+}
+
+/* Does the field say what the text does not? A plain name adds nothing for people. */
+static bool shows_field(const struct err *err)
+{
+    return strpbrk(err->field, ".[") && strstr(err->text, err->field) == NULL;
+}
+
 static void print_error(struct cli *cli, const struct err *err)
 {
     const char *text = cli_safe(cli, err->text);
 
     fflush(cli->out);
-    if (err->field[0])
-        fprintf(cli->err, "allot: %s (%s)\n", text, cli_safe(cli, err->field));
-    else
-        fprintf(cli->err, "allot: %s\n", text);
+    if (shows_field(err))
+        text = arena_printf(&cli->arena, "%s (%s)", text, cli_safe(cli, err->field));
+    cli_say(cli, text);
     if (err->remedy[0])
-        fprintf(cli->err, "hint: %s\n", cli_safe(cli, err->remedy));
+        say(cli, "hint: ", cli_safe(cli, err->remedy));
 }
 
 int cli_fail(struct cli *cli, const struct err *err)
@@ -254,6 +269,7 @@ int cli_main(int argc, char **argv, const struct cli_command *const *extra)
 
     use_utf8(&cli);
     cli.err_tty = isatty(STDERR_FILENO);
+    cli.err_width = cli.err_tty ? cli_style_of(stderr).width : 0;
     cli.in_tty = isatty(STDIN_FILENO);
     join_commands(extra, &cli);
     if (cli_config_load(&cli.arena, &cli.config, &err) < 0) {

@@ -13,6 +13,7 @@
 #include "base/strbuf.h"
 
 #define WIDTH_UNKNOWN 80
+#define WRAP_MIN 20 /* columns below which text is not wrapped into them */
 #define WIDTH_MIN 40
 
 static const char *const sequences[CLI_COLOR_COUNT] = {
@@ -227,4 +228,14 @@ void cli_wrap(FILE *out, const char *text, int indent, int width)
     }
     if (at > 0)
         fputc('\n', out);
+}
+
+void cli_wrap_after(FILE *out, const char *lead, int indent, const char *text, int width)
+{
+    fputs(lead, out);
+    if (width - indent < WRAP_MIN)
+        fputs(text, out);
+    else
+        wrap_line(out, text, strlen(text), indent, indent, width);
+    fputc('\n', out);
 }

@@ -65,5 +65,8 @@ int cli_parse_time(const char *text, int64_t *ret_ms);
 /* Writes TEXT wrapped at WIDTH columns, each line indented; empty lines part paragraphs and lines
  * that begin with a blank are kept as they are. */
 void cli_wrap(FILE *out, const char *text, int indent, int width);
+/* Writes LEAD, which takes INDENT columns, and TEXT, one paragraph, beside it, wrapped at WIDTH
+ * columns, further lines under the first. Where WIDTH leaves no room, or is 0, on one line. */
+void cli_wrap_after(FILE *out, const char *lead, int indent, const char *text, int width);
 
 #endif

@@ -21,8 +21,10 @@ struct answer {
 static VEC(struct answer) answers;
 static struct strbuf calls;
 static bool unreachable;
+static int upgrade_fd = -1;
 char *fake_out, *fake_err;
 struct cli_style fake_style;
+bool fake_terminal;
 
 struct http_client {
     char unused;
@@ -33,7 +35,7 @@ static struct http_client the_client;
 int fake_setup(void **state)
 {
     (void)state;
-    unreachable = false;
+    unreachable = fake_terminal = false;
     fake_style = (struct cli_style){.width = 80};
     return 0;
 }
@@ -59,6 +61,11 @@ void fake_answer(const char *call, int status, const char *body)
 void fake_unreachable(void)
 {
     unreachable = true;
+}
+
+void fake_upgrade(int fd)
+{
+    upgrade_fd = fd;
 }
 
 const char *fake_calls(void)
@@ -148,7 +155,11 @@ int http_client_stream(struct http_client *c, const char *path, const char *last
 int http_client_upgrade(struct http_client *c, const char *path, const void *body, size_t len,
                         int *ret_fd, struct http_reply *ret_reply, struct err *err)
 {
-    (void)c, (void)ret_fd;
+    (void)c;
+    if (upgrade_fd >= 0) {
+        *ret_fd = upgrade_fd;
+        upgrade_fd = -1;
+    }
     return answer("POST", path, body, len, ret_reply, err);
 }
 
@@ -179,6 +190,9 @@ int fake_run_words(const char *const *words)
     cli.err = open_memstream(&fake_err, &err_len);
     assert_true(cli.out && cli.err);
     cli.style = fake_style;
+    cli.style.tty |= fake_terminal;
+    cli.in_tty = fake_terminal;
+    cli.err_width = fake_terminal ? fake_style.width : 0;
     cli.config.server = "http://fake";
     cli.commands = cli_builtin_commands;
     while (words[argc])

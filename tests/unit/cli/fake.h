@@ -8,6 +8,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,6 +22,8 @@
 void fake_answer(const char *call, int status, const char *body);
 /* From now on no server answers. */
 void fake_unreachable(void);
+/* The next upgraded connection is FD, which the command line closes. */
+void fake_upgrade(int fd);
 /* Every call so far, with bodies, one a line: "PUT /v1/teams/nlp {...}". */
 const char *fake_calls(void);
 
@@ -32,6 +35,8 @@ int fake_run_words(const char *const *words);
 extern char *fake_out, *fake_err;
 /* How output may look; plain and 80 columns wide at the start of each test. */
 extern struct cli_style fake_style;
+/* Input, output and errors stand on a terminal; false at the start of each test. */
+extern bool fake_terminal;
 
 /* setup and teardown of every test */
 int fake_setup(void **state);

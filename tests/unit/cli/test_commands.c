@@ -229,7 +229,7 @@ static void stop_goes_on_after_a_failure(void **state)
     fake_answer("POST /v1/workloads/8/stop", 409,
                 "{\"detail\":\"workload 8 has ended: failed\",\"field\":\"id\"}");
     expect("stop --grace 5s 8 nb", 1, "9 stopping\n");
-    assert_string_equal(fake_err, "allot: workload 8 has ended: failed (id)\n");
+    assert_string_equal(fake_err, "allot: workload 8 has ended: failed\n");
     assert_string_equal(fake_calls(), "POST /v1/workloads/8/stop {\"grace\":\"5s\"}\n"
                                       "GET /v1/workloads/nb\n"
                                       "POST /v1/workloads/9/stop {\"grace\":\"5s\"}\n");
@@ -472,7 +472,7 @@ static void submit_refuses_as_the_server_would(void **state)
 {
     (void)state;
     assert_int_equal(fake_run("submit --team nlp --gpu 1e3 -- true"), 1);
-    assert_non_null(strstr(fake_err, "(gpu)"));
+    assert_non_null(strstr(fake_err, "gpu '1e3'"));
     assert_int_equal(fake_run("submit --team nlp --gpu 0.5 --gpus 1 -- true"), 1);
     assert_int_equal(fake_run("submit --team nlp --tasks x -- true"), 1);
     assert_int_equal(fake_run("submit --team nlp"), 1);
@@ -487,7 +487,7 @@ static void problems_are_told_with_field_and_remedy(void **state)
                 "\"detail\":\"no node has 9 GPUs\",\"field\":\"gpus\","
                 "\"remedy\":\"the largest has 8\"}");
     expect_error("submit --team nlp --gpus 9 -- true", 1,
-                 "allot: no node has 9 GPUs (gpus)\nhint: the largest has 8\n");
+                 "allot: no node has 9 GPUs\nhint: the largest has 8\n");
 }
 
 static void no_server_is_said_so(void **state)

@@ -187,14 +187,59 @@ static void a_terminal_has_a_size_and_a_name(void **state)
     int fd;
 
     NEED_ROOT();
-    fd = begin("read line; tty; stty size; exit 2", 1);
+    fd = begin("tty; stty size; echo $TERM; exit 2", 1);
     send_frame(fd, EXEC_RESIZE, size, sizeof(size));
-    send_frame(fd, EXEC_IN, "\n", 1);
+    send_frame(fd, EXEC_TERM, "screen-256color", 15);
     finish(fd, &r);
     assert_non_null(strstr(strbuf_str(&r.out), "/dev/pts/0"));
     assert_non_null(strstr(strbuf_str(&r.out), "33 77"));
+    assert_non_null(strstr(strbuf_str(&r.out), "screen-256color"));
     assert_int_equal(r.err.len, 0);
     assert_int_equal(r.code, 2);
+    drop(&r);
+}
+
+static void a_terminal_needs_no_introduction(void **state)
+{
+    struct result r = {0};
+    int fd;
+
+    NEED_ROOT();
+    /* input comes first */
+    fd = begin("read line; echo got $line", 1);
+    send_frame(fd, EXEC_IN, "word\n", 5);
+    finish(fd, &r);
+    assert_non_null(strstr(strbuf_str(&r.out), "got word"));
+    drop(&r);
+    /* nothing comes, and what is no name of a terminal is not passed on */
+    memset(&r, 0, sizeof(r));
+    finish(begin("exit 3", 1), &r);
+    assert_int_equal(r.code, 3);
+    drop(&r);
+    memset(&r, 0, sizeof(r));
+    fd = begin("echo [$TERM]", 1);
+    send_frame(fd, EXEC_TERM, "a/../b\0c", 8);
+    finish(fd, &r);
+    assert_non_null(strstr(strbuf_str(&r.out), "[]"));
+    drop(&r);
+}
+
+/* The client may be in the middle of a word when the command ends. */
+static void the_last_frame_waits_for_the_client(void **state)
+{
+    static const unsigned char size[] = {0, 33, 0, 77};
+    struct result r = {0};
+    int fd;
+
+    NEED_ROOT();
+    fd = begin("exit 5", 1);
+    send_frame(fd, EXEC_TERM, "xterm", 5);
+    for (int i = 0; i < 30; i++) {
+        send_frame(fd, EXEC_RESIZE, size, sizeof(size));
+        fixture_sleep_ms(10);
+    }
+    finish(fd, &r);
+    assert_int_equal(r.code, 5);
     drop(&r);
 }
 
@@ -313,6 +358,8 @@ int main(void)
         T(input_reaches_the_command_up_to_its_end),
         T(much_output_arrives_whole),
         T(a_terminal_has_a_size_and_a_name),
+        T(a_terminal_needs_no_introduction),
+        T(the_last_frame_waits_for_the_client),
         T(a_signal_reaches_the_command),
         T(a_client_that_goes_away_takes_its_command_along),
         T(a_background_child_does_not_hold_the_session),

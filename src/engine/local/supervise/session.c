@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/local/supervise/session.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -16,11 +18,14 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "net/exec_protocol.h"
 
 #define CHUNK 16384
 #define HANGUP_GRACE_MS 2000
+#define TERM_WAIT_MS 2000
 #define DRAIN_ROUNDS 64
+#define TERM_ENTRY "TERM="
 
 struct session {
     int client;
@@ -29,7 +34,9 @@ struct session {
     int input;     /* write end to the command, -1 = closed */
     int output[2]; /* read ends: OUT and ERR, -1 = closed */
     bool tty;
-    bool ended; /* the command has been waited for */
+    bool introduced; /* the client's terminal is known, or need not be */
+    char term[sizeof(TERM_ENTRY) + EXEC_TERM_MAX]; /* "TERM=xterm"; "" = not told */
+    bool ended;                                    /* the command has been waited for */
     int status;
     unsigned char frame[EXEC_HEADER_BYTES + EXEC_FRAME_MAX]; /* from the client */
     size_t have;                                             /* bytes of it so far */
@@ -88,6 +95,18 @@ static void close_input(struct session *s)
         s->input = -1;
 }
 
+/* Takes the terminal's kind over for the command's environment. */
+static void take_term(struct session *s, const unsigned char *name, size_t len)
+{
+    s->introduced = true;
+    if (len == 0 || len > EXEC_TERM_MAX)
+        return;
+    for (size_t i = 0; i < len; i++)
+        if (!isalnum(name[i]) && (name[i] == '\0' || strchr("-+._:", name[i]) == NULL))
+            return;
+    snprintf(s->term, sizeof(s->term), TERM_ENTRY "%.*s", (int)len, (const char *)name);
+}
+
 /* Acts on a whole frame; IN may have to wait for the command. */
 static void take_frame(struct session *s)
 {
@@ -97,6 +116,7 @@ static void take_frame(struct session *s)
     s->have = 0;
     switch (s->frame[0]) {
     case EXEC_IN:
+        s->introduced = true;
         if (len == 0) {
             close_input(s);
         } else if (s->input >= 0) {
@@ -112,8 +132,11 @@ static void take_frame(struct session *s)
             (void)ioctl(s->input, TIOCSWINSZ, &w);
         }
         break;
+    case EXEC_TERM:
+        take_term(s, body, len);
+        break;
     case EXEC_SIGNAL:
-        if (len == 1 && body[0] > 0 && body[0] < NSIG && !s->ended)
+        if (len == 1 && body[0] > 0 && body[0] < NSIG && s->pid > 0 && !s->ended)
             (void)kill(-s->pid, body[0]);
         break;
     default: /* unknown frames are for a later release */
@@ -214,8 +237,8 @@ static void __attribute__((noreturn)) finish(struct session *s)
         if (forward_output(s, 0) + forward_output(s, 1) <= 0)
             break;
     (void)send_frame(s->client, EXEC_EXIT, body, sizeof(body));
-    /* Closing with unread input would reset the connection and lose the last frame. */
-    (void)shutdown(s->client, SHUT_WR);
+    /* The client closes first: data of its that met a closed connection would reset it and lose
+     * the last frame on the way. */
     for (int i = 0; i < DRAIN_ROUNDS; i++) {
         struct pollfd p = {.fd = s->client, .events = POLLIN};
 
@@ -270,6 +293,39 @@ static int open_terminal(int *ret_master, int *ret_slave)
     return 0;
 }
 
+/* Until the client has said what terminal it has, or time is up. False when it has gone. */
+static bool meet_client(struct session *s)
+{
+    int64_t until = clock_boot_ms() + TERM_WAIT_MS, left;
+
+    while (!s->introduced && (left = until - clock_boot_ms()) > 0) {
+        struct pollfd p = {.fd = s->client, .events = POLLIN};
+
+        if (poll(&p, 1, (int)left) > 0 && !read_client(s))
+            return false;
+    }
+    return true;
+}
+
+/* ENV with the client's TERM in place of any other; released by nobody, this process is the
+ * session's. */
+static char *const *with_term(struct session *s, char *const *env)
+{
+    size_t count = 0, kept = 0;
+    char **copy;
+
+    while (env[count])
+        count++;
+    copy = calloc(count + 2, sizeof(*copy));
+    if (s->term[0] == '\0' || copy == NULL)
+        return env;
+    for (size_t i = 0; i < count; i++)
+        if (strncmp(env[i], TERM_ENTRY, strlen(TERM_ENTRY)) != 0)
+            copy[kept++] = env[i];
+    copy[kept] = s->term;
+    return copy;
+}
+
 static int start_on_terminal(struct session *s, struct command *c, struct err *err)
 {
     int master = -1, slave = -1, r = open_terminal(&master, &slave);
@@ -277,12 +333,15 @@ static int start_on_terminal(struct session *s, struct command *c, struct err *e
     if (r < 0)
         return err_set(err, r, ERR_INTERNAL, NULL, NULL, "no terminal in the sandbox: %s",
                        strerror(-r));
-    c->in = c->out = c->err = slave;
-    c->terminal = true;
-    r = command_run(c, &s->pid, err);
-    close(slave);
     s->input = s->output[0] = master;
     s->output[1] = -1;
+    if (!meet_client(s))
+        _exit(0);
+    c->in = c->out = c->err = slave;
+    c->terminal = true;
+    c->env = with_term(s, c->env);
+    r = command_run(c, &s->pid, err);
+    close(slave);
     return r;
 }
 
