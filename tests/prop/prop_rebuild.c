@@ -86,9 +86,20 @@ static bool too_many_wait(const struct prop_world *w)
     return waiting > WAITING_MAX;
 }
 
+/* Whom a reservation was given to before, and what it held back, is not restored. */
+static bool may_reserve(const struct prop_world *w)
+{
+    for (size_t i = 0; i < w->workloads.len; i++) {
+        const struct prop_workload *p = w->workloads.items[i];
+        if (p->decl.limit_ms > 0 && prop_count(p, PROP_RUNNING) > 0)
+            return true;
+    }
+    return false;
+}
+
 void prop_rebuilt_review(struct prop_world *w)
 {
-    if (w->s[1] != NULL && too_many_wait(w))
+    if (w->s[1] != NULL && (too_many_wait(w) || may_reserve(w)))
         rebuilt_drop(w);
 }
 
@@ -96,13 +107,10 @@ bool prop_rebuild_exact(const struct prop_world *w)
 {
     if (w->launch_refused)
         return false; /* back-off is not part of what is restored */
-    if (w->pairs.len > 0 || too_many_wait(w))
+    if (w->pairs.len > 0 || too_many_wait(w) || may_reserve(w))
         return false; /* nor is who has just won a place, which he keeps until something happens */
     for (size_t i = 0; i < w->workloads.len; i++) {
         const struct prop_workload *p = w->workloads.items[i];
-        /* whom a reservation was given to, and what it held back */
-        if (p->decl.limit_ms > 0 && prop_count(p, PROP_RUNNING) > 0)
-            return false;
         /* for whom a task stops, and since when a gang is short, is not restored either */
         if (p->short_since_ms >= 0 ||
             prop_count(p, PROP_LEAVING) + prop_count(p, PROP_ENDING) + prop_count(p, PROP_HELD) > 0)

@@ -176,7 +176,8 @@ bool prop_rest_check(struct prop_world *w);
 
 /* Rebuilds s[1] from the books and compares it (prop_rebuild.c). */
 bool prop_rebuild(struct prop_world *w);
-/* Ends the comparison when so many wait that searches are spread over turns. */
+/* Ends the comparison when what is not restored may matter: so many wait that searches are spread
+ * over turns, or work with a declared limit runs, so that reservations are given. */
 void prop_rebuilt_review(struct prop_world *w);
 /* Is everything that the scheduler knows in the books, so that a rebuild decides the same? */
 bool prop_rebuild_exact(const struct prop_world *w);
