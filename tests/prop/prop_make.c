@@ -176,7 +176,7 @@ int prop_topology_tell(struct sched *s)
 
 void prop_make(struct prop_world *w)
 {
-    if (prop_topology_tell(w->s[0]) < 0)
+    if (prop_topology_tell(w->s) < 0)
         prop_fail(w, "the topology is refused");
     teams_make(w);
     uint32_t nodes = 1 + (uint32_t)prop_below(w, PROP_NODES_MAX - 1);

@@ -26,7 +26,7 @@ static bool usage_check(struct prop_world *w)
     struct naive_shares sh = naive_shares(w);
     for (uint32_t t = 0; t < w->team_count; t++) {
         struct sched_team_usage u;
-        int rc = sched_team_usage(w->s[0], t + 1, &u);
+        int rc = sched_team_usage(w->s, t + 1, &u);
         if (rc < 0)
             return prop_fail(w, "usage of team %u: %d", t, rc);
         if (!amounts_same(w, t, "used", u.used, &now.used[t]) ||
@@ -51,7 +51,7 @@ static bool states_check(struct prop_world *w)
         for (uint32_t t = 0; p->known && t < p->decl.task_count; t++) {
             enum sched_task_state state;
             uint64_t node = 0;
-            if (sched_task_state(w->s[0], p->decl.id, t, &state, &node) < 0)
+            if (sched_task_state(w->s, p->decl.id, t, &state, &node) < 0)
                 return prop_fail(w, "workload %zu is lost", i);
             if (state != same[p->tasks[t].phase])
                 return prop_fail(w, "task %zu/%u has another state than decided", i, t);
@@ -97,7 +97,7 @@ static bool idle_check(struct prop_world *w)
         struct sched_explanation x = {0};
         if (!naive_gates_open(w, p, 0, &now) || !fits_somewhere(w, p->decl.tasks[0].request))
             continue;
-        if (sched_explain(w->s[0], p->decl.id, w->now_ms, &x) == 0 &&
+        if (sched_explain(w->s, p->decl.id, w->now_ms, &x) == 0 &&
             x.reason == SCHED_REASON_RESERVED)
             continue; /* it would delay the one that has a reservation */
         return prop_fail(w, "workload %zu fits, its gates are open, and it waits (%s)", i,
@@ -114,7 +114,7 @@ static bool explain_check(struct prop_world *w)
         uint32_t waiting = prop_count(p, PROP_PENDING) + prop_count(p, PROP_HELD);
         if (!p->known || !prop_chance(w, 20))
             continue;
-        int rc = sched_explain(w->s[0], p->decl.id, w->now_ms, &x);
+        int rc = sched_explain(w->s, p->decl.id, w->now_ms, &x);
         if (waiting == 0 && prop_count(p, PROP_LEAVING) == 0 && rc != -EINVAL)
             return prop_fail(w, "workload %zu does not wait and is explained: %d", i, rc);
         if (waiting == 0)
@@ -137,7 +137,7 @@ static bool explain_check(struct prop_world *w)
 
 bool prop_rest_check(struct prop_world *w)
 {
-    int64_t due = sched_next_ms(w->s[0]);
+    int64_t due = sched_next_ms(w->s);
     if (due <= w->now_ms)
         return prop_fail(w, "a turn is due at %" PRId64 " and was given at %" PRId64, due,
                          w->now_ms);

@@ -30,7 +30,7 @@ struct outcome {
 
 static void time_passes(struct prop_world *w)
 {
-    int64_t due = sched_next_ms(w->s[0]);
+    int64_t due = sched_next_ms(w->s);
     if (due != INT64_MAX && prop_chance(w, 20))
         w->now_ms = due > w->now_ms ? due : w->now_ms;
     else if (prop_chance(w, 60))

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Turns until nothing changes, of one scheduler or of two side by side. */
-#include <string.h>
-
+/* Turns until nothing changes. */
 #include "base/map.h"
 #include "prop_judge.h"
 
@@ -34,50 +32,10 @@ void prop_trace_decision(const struct prop_world *w, const char *who,
                (unsigned long long)d->node, d->gpu_milli, (unsigned long long)d->on_behalf_of);
 }
 
-static bool same_decision(const struct sched_decision *a, const struct sched_decision *b)
-{
-    return a->kind == b->kind && a->cause == b->cause && a->workload == b->workload &&
-           a->task == b->task && a->node == b->node && a->device_count == b->device_count &&
-           a->on_behalf_of == b->on_behalf_of &&
-           (a->device_count == 0 ||
-            memcmp(a->devices, b->devices, a->device_count * sizeof(uint16_t)) == 0);
-}
-
-static bool rebuilt_alike(struct prop_world *w, const struct sched_decisions *d)
-{
-    if (w->s[1] == NULL)
-        return true;
-    const struct sched_decisions *other = sched_turn(w->s[1], w->now_ms);
-    for (size_t i = 0; i < d->count && other->count != d->count; i++)
-        prop_trace_decision(w, "the one that lived on: ", &d->items[i]);
-    for (size_t i = 0; i < other->count && other->count != d->count; i++)
-        prop_trace_decision(w, "the rebuilt one: ", &other->items[i]);
-    if (other->count != d->count)
-        return prop_fail(w, "the rebuilt scheduler makes %zu decisions, the other %zu",
-                         other->count, d->count);
-    for (size_t i = 0; i < d->count; i++) {
-        if (same_decision(&d->items[i], &other->items[i]))
-            continue;
-        prop_trace_decision(w, "the one that lived on: ", &d->items[i]);
-        prop_trace_decision(w, "the rebuilt one: ", &other->items[i]);
-        return prop_fail(w,
-                         "the rebuilt scheduler decides otherwise: decision %zu is kind %d "
-                         "on %llu/%u, the other's kind %d on %llu/%u",
-                         i, (int)other->items[i].kind, (unsigned long long)other->items[i].workload,
-                         other->items[i].task, (int)d->items[i].kind,
-                         (unsigned long long)d->items[i].workload, d->items[i].task);
-    }
-    return true;
-}
-
 static bool verified(struct prop_world *w)
 {
     char what[200] = "";
-    for (int i = 0; i < 2; i++) {
-        if (w->s[i] != NULL && sched_verify(w->s[i], what, sizeof(what)) < 0)
-            return prop_fail(w, "sched_verify of scheduler %d: %s", i, what);
-    }
-    return true;
+    return sched_verify(w->s, what, sizeof(what)) == 0 || prop_fail(w, "sched_verify: %s", what);
 }
 
 static bool turn(struct prop_world *w, size_t *ret_count)
@@ -87,10 +45,8 @@ static bool turn(struct prop_world *w, size_t *ret_count)
         j.quiet &= prop_count(w->workloads.items[i], PROP_LEAVING) +
                        prop_count(w->workloads.items[i], PROP_ENDING) ==
                    0;
-    j.d = sched_turn(w->s[0], w->now_ms);
+    j.d = sched_turn(w->s, w->now_ms);
     *ret_count = j.d->count;
-    if (!rebuilt_alike(w, j.d))
-        return false;
     for (j.i = 0; j.i < j.d->count; j.i++) {
         hash_decision(w, judge_now(&j));
         prop_trace_decision(w, "", judge_now(&j));
@@ -103,12 +59,11 @@ static bool turn(struct prop_world *w, size_t *ret_count)
 
 bool prop_turns(struct prop_world *w)
 {
-    prop_rebuilt_review(w);
     for (int i = 0; i < TURNS_MAX; i++) {
         size_t count;
         if (!verified(w) || !turn(w, &count))
             return false;
-        if (count == 0 && sched_next_ms(w->s[0]) > w->now_ms)
+        if (count == 0 && sched_next_ms(w->s) > w->now_ms)
             return true; /* else its work is in parts, and more of it is due at once */
         if (!prop_stops_due(w))
             return false;

@@ -45,8 +45,8 @@ struct prop_world *prop_create(uint64_t seed, bool trace)
     w->config.min_run_ms = prop_chance(w, 30) ? 5000 : 0;
     w->config.stale_gang_ms = prop_chance(w, 20) ? 0 : 10000;
     w->refuses_launches = prop_chance(w, 30);
-    w->s[0] = sched_create(&w->config);
-    if (w->s[0] == NULL)
+    w->s = sched_create(&w->config);
+    if (w->s == NULL)
         abort();
     prop_make(w);
     return w;
@@ -54,10 +54,7 @@ struct prop_world *prop_create(uint64_t seed, bool trace)
 
 void prop_destroy(struct prop_world *w)
 {
-    for (int i = 0; i < 2; i++) {
-        if (w->s[i] != NULL)
-            sched_destroy(w->s[i]);
-    }
+    sched_destroy(w->s);
     sim_ledger_done(&w->now);
     sim_ledger_done(&w->then);
     vec_done(&w->workloads);
@@ -68,37 +65,25 @@ void prop_destroy(struct prop_world *w)
 
 /* ---- reports ----------------------------------------------------------------------------- */
 
-static int alike(struct prop_world *w, int first, int second, const char *what)
+static int answered(struct prop_world *w, int rc)
 {
-    if (w->s[1] != NULL && first != second)
-        prop_fail(w, "%s: the rebuilt scheduler answers %d, the one that lived on %d", what, second,
-                  first);
-    w->hash = w->hash * 31 + (uint64_t)(uint32_t)first;
-    return first;
+    w->hash = w->hash * 31 + (uint64_t)(uint32_t)rc;
+    return rc;
 }
-
-#define BOTH(w, what, call)                    \
-    ({                                         \
-        struct sched *s = (w)->s[0];           \
-        int first_ = (call), second_ = first_; \
-        if ((s = (w)->s[1]) != NULL)           \
-            second_ = (call);                  \
-        alike((w), first_, second_, (what));   \
-    })
 
 int prop_report_team(struct prop_world *w, const struct sched_team *team)
 {
     prop_trace(w, "team %llu: gpu guarantee %lld, limit %lld, weight %lld, priority %d",
                (unsigned long long)team->id, (long long)team->guarantee[SCHED_GPU_MILLI],
                (long long)team->limit[SCHED_GPU_MILLI], (long long)team->weight, team->priority);
-    return BOTH(w, "team", sched_team_set(s, team));
+    return answered(w, sched_team_set(w->s, team));
 }
 
 int prop_report_node(struct prop_world *w, const struct sched_node *node)
 {
     prop_trace(w, "node %llu: %s, %s", (unsigned long long)node->id, node->up ? "up" : "down",
                node->schedulable ? "open" : "drained");
-    return BOTH(w, "node", sched_node_set(s, node));
+    return answered(w, sched_node_set(w->s, node));
 }
 
 int prop_report_add(struct prop_world *w, const struct sched_workload *decl)
@@ -108,25 +93,25 @@ int prop_report_add(struct prop_world *w, const struct sched_workload *decl)
                (unsigned long long)decl->id, (unsigned long long)decl->team, (int)decl->class_,
                decl->priority, decl->preemptible ? "preemptible" : "non-preemptible",
                decl->min_tasks, decl->task_count);
-    return BOTH(w, "submit", sched_workload_add(s, decl, &refusal));
+    return answered(w, sched_workload_add(w->s, decl, &refusal));
 }
 
 int prop_report_remove(struct prop_world *w, uint64_t workload)
 {
     prop_trace(w, "remove %llu", (unsigned long long)workload);
-    return BOTH(w, "remove", sched_workload_remove(s, workload));
+    return answered(w, sched_workload_remove(w->s, workload));
 }
 
 int prop_report_stopped(struct prop_world *w, uint64_t workload, uint32_t task, enum sched_stop how)
 {
     prop_trace(w, "stopped %llu/%u, how %d", (unsigned long long)workload, task, (int)how);
-    return BOTH(w, "stopped", sched_task_stopped(s, workload, task, how, w->now_ms));
+    return answered(w, sched_task_stopped(w->s, workload, task, how, w->now_ms));
 }
 
 int prop_report_stopping(struct prop_world *w, uint64_t workload, uint32_t task)
 {
     prop_trace(w, "cancel %llu/%u", (unsigned long long)workload, task);
-    return BOTH(w, "stopping", sched_task_stopping(s, workload, task, w->now_ms));
+    return answered(w, sched_task_stopping(w->s, workload, task, w->now_ms));
 }
 
 /* ---- books ------------------------------------------------------------------------------- */

@@ -7,9 +7,8 @@
  * checked against the books by code that was written from the rules alone and recomputes
  * everything from scratch (prop_naive.h, prop_judge.h).
  *
- * Two schedulers may run side by side: s[0] lives through the whole history, s[1] is rebuilt
- * from the books at some instant (prop_rebuild()). Each report goes to both and both must answer
- * and decide alike.
+ * Now and then the scheduler is rebuilt from the books, as after a restart (prop_rebuild()): the
+ * new one must have the same sums and, at rest, nothing to decide; the history may go on with it.
  *
  * Failures. The first one is kept as text; from there on the history stops.
  *
@@ -85,7 +84,7 @@ struct prop_world {
     struct rng rng;
     struct arena arena;
     struct sched_config config;
-    struct sched *s[2];
+    struct sched *s;
     int64_t now_ms;
     struct prop_team teams[PROP_TEAMS_MAX];
     uint32_t team_count;
@@ -139,7 +138,7 @@ int prop_topology_tell(struct sched *s);
 /* Teams, nodes and requests of a new world. */
 void prop_make(struct prop_world *w);
 
-/* ---- reports: to both schedulers, which must answer alike --------------------------------- */
+/* ---- reports: as the scheduler answers ---------------------------------------------------- */
 
 int prop_report_team(struct prop_world *w, const struct sched_team *team);
 int prop_report_node(struct prop_world *w, const struct sched_node *node);
@@ -174,12 +173,7 @@ bool prop_turns(struct prop_world *w);
 /* What must hold whenever nothing moves (prop_rest.c). */
 bool prop_rest_check(struct prop_world *w);
 
-/* Rebuilds s[1] from the books and compares it (prop_rebuild.c). */
+/* Rebuilds a scheduler from the books, compares it, and may go on with it (prop_rebuild.c). */
 bool prop_rebuild(struct prop_world *w);
-/* Ends the comparison when what is not restored may matter: so many wait that searches are spread
- * over turns, or work with a declared limit runs, so that reservations are given. */
-void prop_rebuilt_review(struct prop_world *w);
-/* Is everything that the scheduler knows in the books, so that a rebuild decides the same? */
-bool prop_rebuild_exact(const struct prop_world *w);
 
 #endif
