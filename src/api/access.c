@@ -13,6 +13,7 @@
 
 #define SCHEME "Bearer "
 #define GUARD_MS 5000 /* how long a revoked token may keep an open stream */
+#define STALE_MS 1000 /* how old what is known of a token may be when a request is acted on */
 
 static int denied(struct err *err, const char *what)
 {
@@ -35,6 +36,7 @@ int call_authenticate(struct api_call *call, struct err *err)
     header += strlen(SCHEME);
     header += strspn(header, " ");
     api_token_hash(header, hash);
+    call->asked_ms = clock_boot_ms();
     r = config->store->find_token(config->store_ctx, hash, core_now_ms(config->core),
                                   call_arena(call), &token, &call->user, err);
     if (r == -ENOENT)
@@ -46,43 +48,6 @@ int call_authenticate(struct api_call *call, struct err *err)
     return 0;
 }
 
-/* ---- long answers --------------------------------------------------------------------------- */
-
-static uint64_t rights_of(const struct model_user *u)
-{
-    uint64_t h = map_hash(&u->admin, sizeof(u->admin));
-
-    for (int32_t i = 0; i < u->team_count; i++)
-        h = h * 31 + map_hash(u->teams[i], strlen(u->teams[i]));
-    return h;
-}
-
-void api_guard_init(struct api_guard *g, const struct api_call *call)
-{
-    memcpy(g->hash, call->token_hash, sizeof(g->hash));
-    g->rights = rights_of(&call->user);
-    g->check_ms = clock_boot_ms() + GUARD_MS;
-}
-
-bool api_guard_check(struct api_guard *g, struct api *api)
-{
-    const struct api_config *config = &api->config;
-    struct arena arena = ARENA_INIT;
-    struct model_token token;
-    struct model_user user;
-    bool ok;
-    int r;
-
-    if (clock_boot_ms() < g->check_ms)
-        return true;
-    g->check_ms = clock_boot_ms() + GUARD_MS;
-    r = config->store->find_token(config->store_ctx, g->hash, core_now_ms(config->core), &arena,
-                                  &token, &user, NULL);
-    ok = r == 0 ? rights_of(&user) == g->rights : r != -ENOENT;
-    arena_done(&arena);
-    return ok;
-}
-
 /* ---- teams ---------------------------------------------------------------------------------- */
 
 struct team_node {
@@ -92,7 +57,8 @@ struct team_node {
 };
 
 struct team_tree {
-    struct api_call *call;
+    const struct model_user *user;
+    struct arena *arena;
     VEC(struct team_node) nodes;
     struct map by_id; /* id -> index + 1 */
 };
@@ -108,9 +74,8 @@ static bool is_own(const struct model_user *user, const char *name)
 static int take_team(void *arg, const struct model_team *team)
 {
     struct team_tree *t = arg;
-    struct team_node node = {team->id, team->parent_id,
-                             arena_strdup(call_arena(t->call), team->name),
-                             is_own(&t->call->user, team->name)};
+    struct team_node node = {team->id, team->parent_id, arena_strdup(t->arena, team->name),
+                             is_own(t->user, team->name)};
 
     vec_push(&t->nodes, node);
     map_put(&t->by_id, node.id, (void *)(uintptr_t)t->nodes.len);
@@ -130,21 +95,21 @@ static bool seen_from(const struct team_tree *t, const struct team_node *n)
     return false;
 }
 
-int call_visible_teams(struct api_call *call, const char *const **ret_teams, int32_t *ret_count,
-                       struct err *err)
+static int visible_teams(struct api *api, const struct model_user *user, struct arena *arena,
+                         const char *const **ret_teams, int32_t *ret_count, struct err *err)
 {
-    const struct api_config *config = &call->api->config;
-    struct team_tree t = {.call = call};
+    const struct api_config *config = &api->config;
+    struct team_tree t = {.user = user, .arena = arena};
     const char **names;
     int32_t n = 0;
     int r;
 
     *ret_teams = NULL;
     *ret_count = 0;
-    if (call->user.admin)
+    if (user->admin)
         return 0;
     r = config->store->each_team(config->store_ctx, take_team, &t, err);
-    names = arena_new_array(call_arena(call), const char *, t.nodes.len + 1);
+    names = arena_new_array(arena, const char *, t.nodes.len + 1);
     for (size_t i = 0; i < t.nodes.len; i++)
         if (seen_from(&t, &t.nodes.items[i]))
             names[n++] = t.nodes.items[i].name;
@@ -155,6 +120,12 @@ int call_visible_teams(struct api_call *call, const char *const **ret_teams, int
     *ret_teams = names;
     *ret_count = n;
     return 0;
+}
+
+int call_visible_teams(struct api_call *call, const char *const **ret_teams, int32_t *ret_count,
+                       struct err *err)
+{
+    return visible_teams(call->api, &call->user, call_arena(call), ret_teams, ret_count, err);
 }
 
 bool api_teams_have(const char *const *teams, int32_t count, const char *name)
@@ -175,6 +146,82 @@ int call_sees_team(struct api_call *call, const char *name, struct err *err)
         return 1;
     r = call_visible_teams(call, &teams, &count, err);
     return r < 0 ? r : name && api_teams_have(teams, count, name);
+}
+
+/* ---- long answers --------------------------------------------------------------------------- */
+
+static uint64_t rights_of(const struct model_user *u)
+{
+    uint64_t h = map_hash(&u->admin, sizeof(u->admin));
+
+    for (int32_t i = 0; i < u->team_count; i++)
+        h = h * 31 + map_hash(u->teams[i], strlen(u->teams[i]));
+    return h;
+}
+
+bool call_is_stale(const struct api_call *call)
+{
+    return clock_boot_ms() - call->asked_ms > STALE_MS;
+}
+
+void api_guard_init(struct api_guard *g, const struct api_call *call, const char *const *teams,
+                    int32_t team_count)
+{
+    memcpy(g->hash, call->token_hash, sizeof(g->hash));
+    g->rights = rights_of(&call->user);
+    g->teams = teams;
+    g->team_count = team_count;
+    g->check_ms = clock_boot_ms() + GUARD_MS;
+}
+
+/* Both lists are in the order of the store. */
+static bool still_sees(const struct api_guard *g, const char *const *teams, int32_t count)
+{
+    int32_t at = 0;
+
+    for (int32_t i = 0; i < g->team_count; i++, at++) {
+        while (at < count && strcmp(teams[at], g->teams[i]) != 0)
+            at++;
+        if (at >= count)
+            return false;
+    }
+    return true;
+}
+
+static int guard_ask(const struct api_guard *g, struct api *api, struct arena *arena, bool *ret_ok)
+{
+    const struct api_config *config = &api->config;
+    const char *const *teams;
+    struct model_token token;
+    struct model_user user;
+    int32_t count;
+    int r = config->store->find_token(config->store_ctx, g->hash, core_now_ms(config->core), arena,
+                                      &token, &user, NULL);
+
+    if (r < 0)
+        return r;
+    *ret_ok = rights_of(&user) == g->rights;
+    if (!*ret_ok || user.admin || g->teams == NULL)
+        return 0;
+    r = visible_teams(api, &user, arena, &teams, &count, NULL);
+    if (r == 0)
+        *ret_ok = still_sees(g, teams, count);
+    return r;
+}
+
+bool api_guard_check(struct api_guard *g, struct api *api)
+{
+    struct arena arena = ARENA_INIT;
+    bool ok = false;
+    int r;
+
+    if (clock_boot_ms() < g->check_ms)
+        return true;
+    g->check_ms = clock_boot_ms() + GUARD_MS;
+    r = guard_ask(g, api, &arena, &ok);
+    arena_done(&arena);
+    /* A store that cannot be read now is asked again. */
+    return r < 0 ? r != -ENOENT : ok;
 }
 
 /* ---- workloads by id or name ---------------------------------------------------------------- */

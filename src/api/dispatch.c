@@ -120,6 +120,14 @@ static void no_such_method(struct api_call *call, const char *allow)
     http_reply_problem(r, 405, &err);
 }
 
+static int check_role(const struct api_call *call, struct err *err)
+{
+    if (call->route->auth != API_AUTH_ADMIN || call->user.admin)
+        return 0;
+    return err_set(err, -EACCES, ERR_FORBIDDEN, NULL, "ask an administrator",
+                   "user '%.100s' may not do this", call->user.name);
+}
+
 int64_t api_on_headers(void *ctx, struct http_request *r)
 {
     struct api_call *call = arena_new(&r->arena, struct api_call);
@@ -147,12 +155,9 @@ int64_t api_on_headers(void *ctx, struct http_request *r)
                                "GET /v1/openapi.json describes all of them",
                                "there is nothing at %.200s", r->path),
                        &err));
-    if (call->route->auth == API_AUTH_ADMIN && !call->user.admin)
-        return refuse(call, -EACCES,
-                      (err_set(&err, -EACCES, ERR_FORBIDDEN, NULL, "ask an administrator",
-                               "user '%.100s' may not do this", call->user.name),
-                       &err));
-    res = check_params(call, &err);
+    res = check_role(call, &err);
+    if (res == 0)
+        res = check_params(call, &err);
     if (res < 0)
         return refuse(call, res, &err);
     return call->route->body_max;
@@ -161,7 +166,17 @@ int64_t api_on_headers(void *ctx, struct http_request *r)
 void api_on_request(void *ctx, struct http_request *r)
 {
     struct api_call *call = r->user;
+    struct err err = ERR_INIT;
+    int res = 0;
 
     (void)ctx;
-    call->route->handler(call);
+    /* The token may have been revoked while the body came. */
+    if (call->route->auth != API_AUTH_NONE && call_is_stale(call))
+        res = call_authenticate(call, &err);
+    if (res == 0)
+        res = check_role(call, &err);
+    if (res < 0)
+        call_fail(call, res, &err);
+    else
+        call->route->handler(call);
 }

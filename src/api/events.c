@@ -246,8 +246,8 @@ static void reply_stream(struct api_call *call, struct store_event_filter *f)
     if (s == NULL)
         abort();
     s->api = call->api;
-    api_guard_init(&s->guard, call);
     copy_filter(s, f);
+    api_guard_init(&s->guard, call, s->filter.teams, s->filter.team_count);
     strbuf_adds(&s->text, "retry: 1000\n\n");
     s->beat_ms = clock_boot_ms() + HEARTBEAT_MS;
     source.user = s;

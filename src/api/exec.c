@@ -2,7 +2,7 @@
 /*
  * POST /v1/workloads/{id}/tasks/{task}/exec with "Upgrade: allot-exec": runs a command inside a
  * running task's sandbox and joins its connection with the client's. What is said there is
- * net/exec_protocol.h; nothing of it is understood here.
+ * net/exec_protocol.h; nothing of it is understood here. A session ends with its caller's rights.
  */
 #include "api/internal.h"
 
@@ -19,6 +19,8 @@
 #define PROTOCOL "allot-exec"
 
 struct exec {
+    struct api_session session; /* first */
+    const char *team;
     const char *const *command;
     int32_t command_count;
     bool tty;
@@ -67,6 +69,7 @@ static int find_intent(struct api_call *call, struct exec *e, struct err *err)
                        "task %d of workload %llu is not running", t.index,
                        (unsigned long long)w.id);
     model_intent_format(w.id, t.index, t.attempt, e->intent);
+    e->team = w.team;
     return 0;
 }
 
@@ -87,7 +90,16 @@ static void run(struct api_call *call)
 static void join(struct api_call *call)
 {
     struct exec *e = call->data;
+    struct err err = ERR_INIT;
+    int r;
 
+    api_guard_init(&e->session.guard, call, &e->team, 1);
+    r = api_session_add(call->api, &e->session, e->fd);
+    if (r < 0) {
+        err_set(&err, r, ERR_UNAVAILABLE, NULL, "ask again shortly", "too many open sessions");
+        call_fail(call, -EAGAIN, &err);
+        return;
+    }
     http_reply_upgrade(call->http, PROTOCOL, steal_fd(&e->fd));
 }
 
@@ -95,6 +107,7 @@ static void exec_free(struct api_call *call)
 {
     struct exec *e = call->data;
 
+    api_session_remove(&e->session);
     if (e->fd >= 0)
         close(e->fd);
 }

@@ -22,6 +22,7 @@
 #include "net/http_server.h"
 
 struct json_object;
+struct api_session;
 struct api_stream;
 
 #define API_ARGS_MAX 2 /* {..} segments of a path */
@@ -41,6 +42,7 @@ struct api {
     pthread_cond_t streams_wake;
     struct api_stream *streams;
     size_t stream_count;
+    struct api_session *sessions; /* also under streams_lock */
     pthread_t notifier;
     bool notifier_runs;
     _Atomic uint64_t committed; /* newest event */
@@ -58,6 +60,7 @@ struct api_call {
     const char *args[API_ARGS_MAX];
     struct model_user user;
     uint8_t token_hash[MODEL_TOKEN_HASH_BYTES];
+    int64_t asked_ms; /* boot clock: when the store was asked about the token */
     struct core_command command;
     void (*then)(struct api_call *call);
     void *data;                             /* the handler's */
@@ -112,18 +115,26 @@ int api_parse_time(const char *text, int64_t *ret_ms);
 /* Fills call->user from the Authorization header. -EACCES with ERR. */
 int call_authenticate(struct api_call *call, struct err *err);
 
+/* Were the rights looked up too long ago to act on them now? A body may take minutes to come. */
+bool call_is_stale(const struct api_call *call);
+
 /*
- * What a long answer keeps of its caller: it ends when the token is revoked or expires, or when
- * the user's role or teams change (the client comes back and sees what it may see then).
+ * What a long answer keeps of its caller: it ends when the token is revoked or expires, when the
+ * user's role or teams change, or when one of the teams that it is about has left the caller's
+ * sight (the client comes back and sees what it may see then).
  */
 struct api_guard {
     uint8_t hash[MODEL_TOKEN_HASH_BYTES];
-    uint64_t rights; /* of the user, as they were */
+    uint64_t rights;          /* of the user, as they were */
+    const char *const *teams; /* that the answer is about, the owner's; NULL = all, of an admin */
+    int32_t team_count;
     int64_t check_ms;
 };
 
-/* Takes what it needs of an authenticated call. */
-void api_guard_init(struct api_guard *g, const struct api_call *call);
+/* Takes what it needs of an authenticated call. TEAMS must live as long as G; in the order in
+ * which call_visible_teams() gives them. */
+void api_guard_init(struct api_guard *g, const struct api_call *call, const char *const *teams,
+                    int32_t team_count);
 /* May the answer go on? Asks the store every few seconds. */
 bool api_guard_check(struct api_guard *g, struct api *api);
 
@@ -174,6 +185,21 @@ void api_notifier_stop(struct api *api);
 /* Registers S, whose http handle has just been made, and takes it out again (in free()). */
 void api_stream_add(struct api *api, struct api_stream *s, struct http_stream *http);
 void api_stream_remove(struct api_stream *s);
+
+/*
+ * An upgraded connection, watched by the same thread: when its guard says no, what FD is connected
+ * to sees the end of the connection. First member of its owner.
+ */
+struct api_session {
+    struct api *api;
+    struct api_guard guard;
+    int fd; /* a duplicate of the end that the relay has */
+    struct api_session *prev, *next;
+};
+
+/* Registers S with a duplicate of FD; 0 or a negative errno. Takes it out and closes that. */
+int api_session_add(struct api *api, struct api_session *s, int fd);
+void api_session_remove(struct api_session *s);
 
 /* ---- openapi.c, schemas.c ------------------------------------------------------------------- */
 

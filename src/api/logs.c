@@ -19,6 +19,8 @@
 struct log_stream {
     struct api *api;
     struct api_guard guard;
+    struct arena arena; /* what the guard looks at */
+    const char *team;
     char intent[MODEL_INTENT_MAX];
     uint64_t workload;
     int32_t task, attempt;
@@ -177,7 +179,8 @@ static int open_log(struct api_call *call, const struct log_wish *wish, struct l
     if (r < 0)
         return r;
     l->api = call->api;
-    api_guard_init(&l->guard, call);
+    l->team = arena_strdup(&l->arena, w.team);
+    api_guard_init(&l->guard, call, &l->team, 1);
     l->workload = w.id;
     l->task = t.index;
     l->attempt = wish->attempt >= 0 ? (int32_t)wish->attempt
@@ -189,6 +192,14 @@ static int open_log(struct api_call *call, const struct log_wish *wish, struct l
         return err_set(err, -ENOENT, ERR_NOT_FOUND, NULL, NULL,
                        "task %d has not come to attempt %d", l->task, l->attempt);
     return 0;
+}
+
+static void log_free(void *user)
+{
+    struct log_stream *l = user;
+
+    arena_done(&l->arena);
+    free(l);
 }
 
 /* Where the data will begin: later than asked if older parts were rotated away. */
@@ -207,7 +218,7 @@ static void find_begin(struct log_stream *l)
 
 void handle_workload_logs(struct api_call *call)
 {
-    struct http_stream_source source = {log_read, free, NULL};
+    struct http_stream_source source = {log_read, log_free, NULL};
     struct log_stream *l = calloc(1, sizeof(*l));
     struct log_wish wish;
     struct err err = ERR_INIT;
@@ -219,7 +230,7 @@ void handle_workload_logs(struct api_call *call)
     if (r == 0)
         r = open_log(call, &wish, l, &err);
     if (r < 0) {
-        free(l);
+        log_free(l);
         call_fail(call, r, &err);
         return;
     }

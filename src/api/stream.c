@@ -5,10 +5,17 @@
  * Core only notes the newest event and signals. The notifier then wakes every stream and pauses,
  * the longer the more streams there are, so that a busy server with many watchers does not spend
  * itself on telling them: each wake finds everything since the last.
+ *
+ * It also looks after upgraded connections, of which no reader of ours would notice that the
+ * caller's rights have gone.
  */
 #include "api/internal.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 
@@ -50,6 +57,48 @@ void api_stream_remove(struct api_stream *s)
     pthread_mutex_unlock(&api->streams_lock);
 }
 
+int api_session_add(struct api *api, struct api_session *s, int fd)
+{
+    s->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    if (s->fd < 0)
+        return -errno;
+    pthread_mutex_lock(&api->streams_lock);
+    s->api = api;
+    s->prev = NULL;
+    s->next = api->sessions;
+    if (s->next)
+        s->next->prev = s;
+    api->sessions = s;
+    pthread_mutex_unlock(&api->streams_lock);
+    return 0;
+}
+
+void api_session_remove(struct api_session *s)
+{
+    struct api *api = s->api;
+
+    if (api == NULL)
+        return;
+    pthread_mutex_lock(&api->streams_lock);
+    if (s->prev)
+        s->prev->next = s->next;
+    else
+        api->sessions = s->next;
+    if (s->next)
+        s->next->prev = s->prev;
+    pthread_mutex_unlock(&api->streams_lock);
+    s->api = NULL;
+    close(s->fd);
+}
+
+/* With the lock held. The task's side sees the end, and so does the relay. */
+static void check_sessions(struct api *api)
+{
+    for (struct api_session *s = api->sessions; s; s = s->next)
+        if (!api_guard_check(&s->guard, api))
+            (void)shutdown(s->fd, SHUT_RDWR);
+}
+
 /* With the lock held, which is let go meanwhile. */
 static void pause_notifier(struct api *api)
 {
@@ -72,6 +121,7 @@ static void *notifier_main(void *arg)
     while (api->notifier_runs) {
         uint64_t committed = atomic_load(&api->committed);
 
+        check_sessions(api);
         if (committed == told) {
             struct timespec at;
 

@@ -280,6 +280,8 @@ enum MHD_Result http_exchange_head(struct exchange *x)
     if (x->reply == NULL && x->body_max > 0 && length > x->body_max)
         reply_too_large(x);
     x->body_mode = x->reply || x->body_max == 0 ? BODY_DISCARD : BODY_TAKE;
+    if (x->reply == NULL)
+        atomic_store(&x->connection->waits_ms, NO_DEADLINE);
     /* Answer before the body where it is not worth reading, or waits for our word. The library
      * closes the connection afterwards. */
     if (x->reply &&

@@ -68,6 +68,8 @@ struct connection {
     struct MHD_Connection *mhd;
     int fd;
     _Atomic bool hung_up;       /* the client sends nothing more */
+    _Atomic int64_t waits_ms;   /* boot clock: since when without a request that was let in;
+                                   NO_DEADLINE = it has one */
     struct exchange *active;    /* the request under way */
     struct exchange *spare;     /* of the last request, to be used again */
     struct http_stream *stream; /* under server.lock: what sleeps on it */
@@ -120,6 +122,7 @@ struct http_server {
     char address_text[HTTP_ADDRESS_TEXT_MAX];
     _Atomic bool stopping;
     _Atomic int active;         /* requests under way */
+    _Atomic int open;           /* connections */
     _Atomic int64_t body_bytes; /* buffered now */
 
     pthread_mutex_t lock;
@@ -144,6 +147,8 @@ void http_stream_orphan(struct http_stream *st);
 struct exchange *http_exchange_new(struct connection *c);
 /* Ends a request: the handler's part, body, arena. The memory of X itself is kept. */
 void http_exchange_finish(struct exchange *x);
+/* With server.lock held: where connections run out, makes those due that only keep a place. */
+void http_connections_relieve(struct http_server *s, int64_t now_ms);
 /* Releases the memory of a finished X; NULL is fine. */
 void http_exchange_free(struct exchange *x);
 /* The head is here; bytes of the body are here; all of it is here (also after http_resume()).

@@ -52,6 +52,7 @@ static int64_t poll_due(struct http_server *s, int64_t now_ms)
     struct watch *w;
     size_t it = 0;
 
+    http_connections_relieve(s, now_ms);
     while ((w = map_next(&s->watches, &it))) {
         int64_t due_ms = atomic_load(&w->due_ms);
 

@@ -57,6 +57,8 @@ static void relay_close(struct http_server *s, struct relay *y)
     relay_set_interest(s, y, 0, 0);
     relay_set_interest(s, y, 1, 0);
     http_pump_remove(s, &y->watch);
+    /* Others may hold duplicates of it: what is behind it shall see the end now. */
+    (void)shutdown(y->side[1], SHUT_RDWR);
     close(y->side[1]);
     MHD_upgrade_action(y->upgraded, MHD_UPGRADE_ACTION_CLOSE);
     free(y);

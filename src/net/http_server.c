@@ -12,6 +12,7 @@
 
 #define HEAD_BYTES ((size_t)32 * 1024)
 #define HANG_UP_MS 500    /* to take in what a client sent before it hung up */
+#define CROWDED_WAIT_MS 1000 /* for a request, when connections run out */
 #define STOP_WAIT_MS 2000 /* for replies under way when the server stops */
 
 DEFINE_CLEANUP(struct http_server *, http_server_destroy, http_server_destroyp)
@@ -70,6 +71,7 @@ static void on_completed(void *cls, struct MHD_Connection *mhd, void **con_cls,
     http_connection_deadline(x->connection, atomic_load(&x->connection->hung_up)
                                                 ? HANG_UP_MS
                                                 : (int64_t)s->config.idle_s * MS_PER_S);
+    atomic_store(&x->connection->waits_ms, clock_boot_ms());
     if (x->deferred) {
         pthread_mutex_lock(&s->lock);
         orphan = x->state == EXCHANGE_ABORTED;
@@ -104,6 +106,29 @@ static void connection_poll(struct http_server *s, struct watch *w, unsigned tag
         atomic_store(&w->due_ms, now_ms + HANG_UP_MS); /* what it has sent may still count */
 }
 
+/* Three quarters of the places are taken. */
+static int crowded_from(const struct http_server *s)
+{
+    return (int)(s->config.connections - s->config.connections / 4);
+}
+
+void http_connections_relieve(struct http_server *s, int64_t now_ms)
+{
+    struct watch *w;
+    size_t it = 0;
+
+    if (atomic_load(&s->open) < crowded_from(s))
+        return;
+    while ((w = map_next(&s->watches, &it))) {
+        struct connection *c = (struct connection *)w;
+
+        if (w->poll != connection_poll || atomic_load(&w->due_ms) == NO_DEADLINE)
+            continue;
+        if (atomic_load(&c->waits_ms) <= now_ms - CROWDED_WAIT_MS)
+            atomic_store(&w->due_ms, now_ms);
+    }
+}
+
 static void connection_stop(struct http_server *s, struct watch *w)
 {
     /* The library closes what is left. */
@@ -121,6 +146,9 @@ static void connection_opened(struct http_server *s, struct MHD_Connection *mhd,
     c->mhd = mhd;
     c->fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
     http_connection_deadline(c, (int64_t)s->config.idle_s * MS_PER_S);
+    atomic_store(&c->waits_ms, clock_boot_ms());
+    if (atomic_fetch_add(&s->open, 1) + 1 == crowded_from(s))
+        http_pump_kick(s);
     pthread_mutex_lock(&s->lock);
     http_pump_add(s, &c->watch);
     /* If it fails, the deadlines still hold. */
@@ -143,6 +171,7 @@ static void connection_closed(struct http_server *s, struct connection *c)
         atomic_fetch_sub(&s->active, 1);
     }
     http_exchange_free(c->spare);
+    atomic_fetch_sub(&s->open, 1);
     free(c);
 }
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -19,8 +20,16 @@
 
 static void run_one(struct fixture *f)
 {
+    const struct timespec pause = {.tv_nsec = 5 * NS_PER_MS};
+    int turns = 0;
+
     wait_state(f, submit(f, f->ada, "{\"team\":\"vision\",\"gpus\":1,\"command\":[\"x\"]}"),
                "running");
+    /* The workload runs from the placement on, its task once the engine has started it. */
+    while (ask(f, f->ada, "GET", "/v1/workloads/1", NULL) != 200 || !*text(f, "started_at")) {
+        assert_true(turns++ < 2000);
+        nanosleep(&pause, NULL);
+    }
 }
 
 /* The log as a client gets it. */

@@ -494,6 +494,24 @@ static void connections_are_bounded_and_freed(void **state)
     tear_down(&p);
 }
 
+static void those_who_only_keep_a_place_make_room(void **state)
+{
+    struct http_server_config config = {.connections = 8, .threads = 1};
+    struct fixture *f = start(&config);
+    int64_t begun_ms = clock_boot_ms();
+    void *p = f;
+    int fds[8];
+
+    for (int i = 0; i < 8; i++)
+        fds[i] = raw_connect(f->port);
+    assert_true(raw_sends(fds[0], "GET / HTTP/1.1\r\nHost: "));
+    assert_int_equal(ask(f, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"), 200);
+    assert_true(clock_boot_ms() - begun_ms < 10000);
+    for (int i = 0; i < 8; i++)
+        close(fds[i]);
+    tear_down(&p);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -523,6 +541,7 @@ int main(void)
         cmocka_unit_test(a_body_that_stalls_is_cut_off_and_blocks_nobody),
         cmocka_unit_test(an_idle_connection_is_closed),
         cmocka_unit_test(connections_are_bounded_and_freed),
+        cmocka_unit_test(those_who_only_keep_a_place_make_room),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
