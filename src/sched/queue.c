@@ -330,8 +330,10 @@ static void lot_update(struct sched *s, struct lot *lot)
     struct line *line = &lot->line;
     struct group *first = lot_first(lot, line->state == LINE_READY ? lot->passed : 0);
     if (first == NULL) {
-        if (line->state == LINE_READY && lot_first(lot, 0) != NULL) {
+        first = lot_first(lot, 0);
+        if (line->state == LINE_READY && first != NULL) {
             park(s, line);
+            lot_head(lot, first);
             return;
         }
         line_leave(s, line);
@@ -341,6 +343,8 @@ static void lot_update(struct sched *s, struct lot *lot)
     if (line->state == LINE_PARKED) {
         if (group_before(first, line->group))
             line_wake(s, line);
+        else
+            lot_head(lot, first); /* its head may have left */
         return;
     }
     bool ready = line->state == LINE_READY;

@@ -97,6 +97,17 @@ static void check_workload(struct check *c, const struct workload *w)
         fail(c, "workload %llu: its place and its line disagree", id);
 }
 
+/* A lot's line is headed by the first that waits in its group. */
+static void check_line(struct check *c, const struct line *line)
+{
+    struct tree_node *waiting = line->group->waiting;
+    const struct workload *first =
+        waiting == NULL ? NULL : tree_entry(tree_at(waiting, 0), struct workload, wait);
+    if (line->lot != NULL && (first == NULL || line->head != first))
+        fail(c, "team %llu: a line is not headed by the first that waits in it",
+             (unsigned long long)line->group->team->id);
+}
+
 static void check_team(struct check *c, const struct team *t)
 {
     const struct sums *sum = sums_of(c, t);
@@ -118,6 +129,11 @@ static void check_team(struct check *c, const struct team *t)
             ready[k] += t->children.items[i]->ready_count[k];
     if (ready[0] != t->ready_count[0] || ready[1] != t->ready_count[1])
         fail(c, "team %llu: count of ready lines is wrong", id);
+    for (int k = 0; k < 2; k++)
+        for (size_t i = 0; i < t->ready[k].len; i++)
+            check_line(c, heap_entry(t->ready[k].items[i], struct line, node));
+    for (const struct line *line = t->parked; line != NULL; line = line->next)
+        check_line(c, line);
 }
 
 static void check_device(struct check *c, const struct node *n, uint32_t d)
