@@ -24,6 +24,7 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.environ.get("ALLOT_BUILD_DIR", os.path.join(ROOT, "build"))
 ALLOT = os.path.join(BUILD, "allot")
+SANITIZED = os.path.basename(BUILD) in ("build-asan", "build-tsan")
 
 
 class Failure(Exception):

@@ -12,6 +12,7 @@ import contextlib
 import http.client
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -22,11 +23,10 @@ import uuid
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import tap  # noqa: E402
-from e2e.harness import (ALLOT, BUILD, Failure, Server, check_devices, equal,  # noqa: E402
-                         expect, ms, supervisors, wait_for)
+from e2e.harness import (ALLOT, BUILD, SANITIZED, Failure, Server,  # noqa: E402
+                         check_devices, equal, expect, ms, supervisors, wait_for)
 
 PYTHON = "/usr/bin/python3"
-SANITIZED = "asan" in BUILD or "tsan" in BUILD
 SLOW = 3 if SANITIZED else 1  # how much longer an upper bound of time may be
 
 server = Server(simulate="8xH100")
@@ -111,7 +111,6 @@ def test_start():
     server.start()
     server.team("t", gpu=8)
     server.team("other", gpu=0)
-    later["missing"] = server.submit(team="t", command=["/no/such/program"], cpu="10m")["id"]
     later["retry"] = submit('echo "attempt $ALLOT_RESTART_COUNT"; exit 3', max_retries=1)
     later["service"] = submit('echo "attempt $ALLOT_RESTART_COUNT"; '
                               '[ "$ALLOT_RESTART_COUNT" = 1 ] && exec sleep 600; exit 4',
@@ -126,6 +125,9 @@ def test_exit_codes_and_signals_are_exact():
         done = server.allot("run", "--team", "t", "--", "sh", "-c", f"echo said; {script}",
                             check=False)
         equal((done.returncode, done.stdout), (code, "said\n"), script)
+    done = server.allot("run", "--team", "t", "--", "/no/such/program", check=False)
+    equal(done.returncode, 127, "a program that is missing")
+    expect("/no/such/program" in done.stderr, f"it is not named: {done.stderr}")
 
 
 def test_five_hundred_that_exit_at_once():
@@ -519,16 +521,101 @@ def test_a_service_comes_back():
     equal(ended(ident)["state"], "cancelled", "state")
 
 
-def test_a_program_that_is_missing():
-    workload = ended(later["missing"])
-    equal((workload["state"], workload["exit_code"]), ("failed", 126), "state, exit code")
-    expect("/no/such/program" in workload["message"], f"it says: {workload['message']}")
-    equal(len(events(later["missing"], "task.refused")), 3, "attempts to launch it")
-
-
 def test_a_stream_of_a_revoked_token_ends():
     left = later["revoked"] + 12 * SLOW - time.monotonic()
     wait_for("the stream to be closed", lambda: later["stream"].closed, max(0.1, left))
+
+
+# ---- everything at once ----------------------------------------------------------------------
+
+class Client(threading.Thread):
+    """Calls routes at random, hangs up in the middle of streams, and keeps what went wrong."""
+
+    def __init__(self, seed, until):
+        super().__init__()
+        self.rng, self.until, self.calls, self.wrong = random.Random(seed), until, 0, []
+        self.own, self.team = [], f"crowd-{seed}"
+
+    def call(self, method, path, body=None, wanted=(200,), **more):
+        answer = server.call(method, path, body, **more)
+        self.calls += 1
+        if answer.status not in wanted:
+            self.wrong.append((method, path, answer.status, answer.body[:200]))
+        return answer
+
+    def submit(self):
+        spec = {"team": self.team, "cpu": "10m", "gpu": self.rng.choice((0.25, 0.5)),
+                "class": self.rng.choice(("training", "batch", "development")),
+                "preemption": {"grace": "100ms"},
+                "command": ["sh", "-c", self.rng.choice(("true", "exit 1", "sleep 0.2",
+                                                         "echo hello; exec sleep 30"))]}
+        answer = self.call("POST", "/v1/workloads", {"workloads": [spec] * self.rng.choice((1, 3))},
+                           (201,))
+        if answer.status == 201:
+            self.own += [w["id"] for w in answer.json["workloads"]]
+
+    def stop_one(self):
+        if self.own:
+            self.call("POST", f"/v1/workloads/{self.rng.choice(self.own)}/stop", {},
+                      (202, 404, 409))
+
+    def look(self):
+        ident = self.rng.choice(self.own) if self.own else 1
+        self.call("GET", self.rng.choice((
+            "/v1/workloads?limit=50", "/v1/teams", "/v1/nodes", "/v1/usage", "/v1/status",
+            "/v1/devices", "/v1/events?limit=100", "/v1/tokens", f"/v1/workloads/{ident}",
+            f"/v1/workloads/{ident}/explain", f"/v1/workloads/{ident}/events",
+            f"/v1/workloads/{ident}/logs", f"/v1/workloads/{ident}/allocations")))
+
+    def hang_up(self):
+        host, port = server.address.split("//")[1].rsplit(":", 1)
+        ident = self.rng.choice(self.own) if self.own else 1
+        connection = http.client.HTTPConnection(host, int(port), timeout=5)
+        path = self.rng.choice(("/v1/events", f"/v1/workloads/{ident}/logs?follow=true"))
+        connection.request("GET", path, headers={"Authorization": f"Bearer {server.token}"})
+        if connection.getresponse().status != 200:
+            self.wrong.append(path)
+        time.sleep(self.rng.uniform(0, 0.1))
+        connection.close()
+        self.calls += 1
+
+    def exec_one(self):
+        if self.own:
+            subprocess.run([ALLOT, "exec", str(self.rng.choice(self.own)), "--", "true"],
+                           env=server.environment(), capture_output=True, timeout=30, check=False)
+
+    def change(self):
+        self.call("PUT", f"/v1/teams/{self.team}", {"guarantee": {"gpu": self.rng.randrange(3)}})
+        answer = self.call("POST", "/v1/tokens", {"expires_in": "1h"}, (201,))
+        self.call("GET", "/v1/status", token=answer.json["token"])
+        self.call("DELETE", f"/v1/tokens/{answer.json['id']}", wanted=(204,))
+
+    def run(self):
+        deeds = [self.submit] * 3 + [self.look] * 6 + [self.stop_one] * 2 + [
+            self.hang_up, self.exec_one, self.change]
+        try:
+            self.call("PUT", f"/v1/teams/{self.team}", {}, (201,))
+            while time.monotonic() < self.until:
+                self.rng.choice(deeds)()
+        except Exception as e:  # it is told by the test
+            self.wrong.append(repr(e))
+
+
+def test_a_crowd_of_clients():
+    clients = [Client(seed, time.monotonic() + 3) for seed in range(12)]
+    for client in clients:
+        client.start()
+    for client in clients:
+        client.join()
+    equal([w for client in clients for w in client.wrong], [], "what went wrong")
+    own = [ident for client in clients for ident in client.own]
+    print(f"# {sum(client.calls for client in clients)} calls, {len(own)} workloads")
+    for ident in own:
+        stop(ident, grace="0s")
+    for ident in own:
+        ended(ident, seconds=60)
+        equal(len(events(ident, "workload.ended")), 1, f"ends of {ident}")
+    check_devices([row for ident in own for row in server.allocations(ident)])
 
 
 # ---- killed servers and supervisors ----------------------------------------------------------
