@@ -293,7 +293,7 @@ int core_team_to_sched(struct core *core, const struct core_team *t);
 void core_team_free(struct core_team *t);
 void core_node_report(struct core *core, const struct model_node *report);
 struct core_node *core_node_add(struct core *core, const struct model_node *row);
-int core_node_to_sched(struct core *core, struct core_node *n);
+int core_node_to_sched(struct core *core, const struct core_node *n);
 void core_node_free(struct core_node *n);
 
 /* ---- workload.c, task.c ----------------------------------------------------------------- */

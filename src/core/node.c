@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
+#include "base/log.h"
+
 void core_node_free(struct core_node *n)
 {
     if (n == NULL)
@@ -48,9 +51,8 @@ static int set_row(struct core_node *n, const struct model_node *row)
     return 0;
 }
 
-int core_node_to_sched(struct core *core, struct core_node *n)
+static int row_to_sched(struct core *core, const struct model_node *row)
 {
-    const struct model_node *row = &n->row;
     struct sched_device *devices =
         arena_new_array(&core->turn, struct sched_device, (size_t)row->device_count);
     struct sched_label *labels =
@@ -75,6 +77,11 @@ int core_node_to_sched(struct core *core, struct core_node *n)
                                            .up = row->state == MODEL_NODE_UP,
                                            .schedulable = !row->drained,
                                        });
+}
+
+int core_node_to_sched(struct core *core, const struct core_node *n)
+{
+    return row_to_sched(core, &n->row);
 }
 
 struct core_node *core_node_add(struct core *core, const struct model_node *row)
@@ -118,33 +125,48 @@ static void record_node(struct core *core, const struct core_node *n, struct sto
                                             .message = text});
 }
 
+/* Its devices changed under tasks that hold them. What is known stays, and takes nothing new. */
+static void drain_changed(struct core *core, struct core_node *n)
+{
+    log_error("node '%s' reports other devices while tasks hold the former ones: it is drained",
+              n->row.name);
+    n->row.drained = true;
+    (void)core_node_to_sched(core, n);
+    record_node(core, n, core_journal_txn(core), NULL,
+                "node drained: its devices changed while tasks hold them; start the server again "
+                "when they have ended, then undrain it");
+}
+
+/* A report that says something new. */
+static void take_report(struct core *core, struct core_node *n, const struct model_node *row)
+{
+    map_del_str(&core->node_names, n->row.name);
+    if (set_row(n, row) < 0)
+        log_error("node '%s' reports what cannot be kept", n->row.name);
+    name_node(core, n);
+}
+
 void core_node_report(struct core *core, const struct model_node *report)
 {
     struct core_node *n = map_get_str(&core->node_names, report->name);
     struct model_node row = *report;
-    bool known = n != NULL;
-    char *json;
-    bool changed;
+    _cleanup_free_ char *json = NULL;
 
-    row.id = known ? n->row.id : ++core->last_id;
-    row.drained = known && n->row.drained;
+    row.id = n ? n->row.id : ++core->last_id;
+    row.drained = n && n->row.drained;
     json = node_json(&row);
-    changed = !known || strcmp(json, n->json) != 0 || n->row.state != row.state;
-    free(json);
-    if (known && changed) {
-        map_del_str(&core->node_names, n->row.name);
-        if (set_row(n, &row) < 0)
-            changed = false;
-        name_node(core, n);
-    } else if (!known) {
-        n = core_node_add(core, &row);
-        if (n == NULL)
-            return;
-        name_node(core, n);
-    }
-    if (!changed)
+    if (n && strcmp(json, n->json) == 0 && n->row.state == row.state)
         return;
-    (void)core_node_to_sched(core, n);
+    if (row_to_sched(core, &row) == -EBUSY && n) {
+        drain_changed(core, n);
+        return;
+    }
+    if (n)
+        take_report(core, n, &row);
+    else if ((n = core_node_add(core, &row)) != NULL)
+        name_node(core, n);
+    else
+        return;
     record_node(core, n, core_journal_txn(core), NULL,
                 arena_printf(&core->turn, "node is %s with %d devices",
                              model_node_state_name(row.state), row.device_count));

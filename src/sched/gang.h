@@ -19,6 +19,7 @@ struct gang {
     VEC(uint32_t) quota; /* of `total`, per group */
 };
 
+/* Frees what gang_next() made. */
 void gang_done(struct gang *g);
 
 /* What W would start next; W NULL: a fresh workload of that shape. False: nothing may start. */

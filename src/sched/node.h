@@ -14,7 +14,9 @@
 
 #include "sched/world.h"
 
+/* NULL where there is none. */
 struct node *node_find(const struct sched *s, uint64_t id);
+/* Of a node that no task holds. */
 void node_free(struct node *n);
 
 /* May new work be placed here? */

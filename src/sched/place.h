@@ -36,6 +36,7 @@ struct placing {
     uint16_t trial[DEVICES_MAX], best[DEVICES_MAX];
 };
 
+/* NULL is fine. */
 void placing_free(struct placing *p);
 
 /* W NULL: a fresh workload of that shape. True with the spots of GANG->total tasks. */

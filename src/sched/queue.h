@@ -16,6 +16,7 @@
 #include "sched/tree.h"
 #include "sched/world.h"
 
+/* Empty lines and heaps. */
 void queue_team_init(struct team *t);
 
 /* The group for such workloads, counted; put gives it back. */

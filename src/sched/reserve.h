@@ -16,7 +16,9 @@
 #include "sched/gang.h"
 #include "sched/world.h"
 
+/* At the start of a turn: nobody is reserved for yet. */
 void reserve_begin(struct sched *s);
+/* At its end. */
 void reserve_end(struct sched *s);
 /* There was a reservation in the last turn, and there is none now. */
 bool reserve_vanished(const struct sched *s);

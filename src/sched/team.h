@@ -11,9 +11,12 @@
 
 #include "sched/world.h"
 
+/* The organisation above all teams, without limits. */
 void team_root_init(struct sched *s);
+/* Of a team without children and workloads. */
 void team_free(struct team *t);
 
+/* NULL where there is none. */
 struct team *team_find(const struct sched *s, uint64_t id);
 
 static inline bool team_is_leaf(const struct team *t)

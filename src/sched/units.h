@@ -53,9 +53,12 @@ void units_collect_on(struct sched *s, struct evicting *e, int level, uint32_t d
 /* Is work of group G strictly lower than that of THAN, by class, then priority? */
 bool units_strictly_lower(const struct group *g, const struct group *than);
 
+/* Scratch of the victim searches; aborts when out of memory. */
 struct evicting *evicting_new(void);
+/* NULL is fine. */
 void evicting_free(struct evicting *e);
 
+/* What the unit is charged with, all its tasks together. */
 struct amounts unit_charge(const struct unit *u);
 /* What task.imagined says of its tasks while it is out. */
 uint8_t unit_mark(const struct unit *u);

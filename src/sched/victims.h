@@ -22,8 +22,11 @@ struct victims {
     int32_t priority;
 };
 
+/* Empties the set and keeps its memory. */
 void victims_clear(struct victims *v);
+/* Frees the set. */
 void victims_done(struct victims *v);
+/* Enters a unit, in the order of the search. */
 void victims_add(struct sched *s, struct victims *v, struct workload *w, uint32_t task,
                  enum sched_cause cause);
 /* Is A cheaper than B, without touching more valuable work? */

@@ -12,9 +12,12 @@
 
 #include "sched/world.h"
 
+/* NULL where there is none. */
 struct workload *workload_find(const struct sched *s, uint64_t id);
+/* Of a workload that is in no line and holds nothing. */
 void workload_free(struct workload *w);
 
+/* Back into the line that it belongs to now, or into none. */
 void workload_requeue(struct sched *s, struct workload *w);
 
 /* Its promises are dropped: HELD tasks are PENDING again. Makes no decision. */
