@@ -104,6 +104,9 @@ void sched_destroy(struct sched *s)
     if (s == NULL)
         return;
     hold_claims_drop(s);
+    for (size_t i = 0; i < s->moving.len; i++)
+        free(s->moving.items[i].devices);
+    vec_done(&s->moving);
     heap_done(&s->timers); /* heaps let go of their members first */
     FREE_ALL(s->teams, struct team, team_free);
     team_free(&s->root);

@@ -335,6 +335,12 @@ static bool explain_own(struct asking *a)
         e->start_ms = w->timer_ms != INT64_MAX ? w->timer_ms : 0;
         return true;
     }
+    if (w->moving > 0) {
+        e->reason = SCHED_REASON_HELD;
+        e->basis = SCHED_START_VICTIMS;
+        e->waits_for = w->id;
+        return true;
+    }
     if (w->place == PLACE_BACKOFF) {
         e->reason = SCHED_REASON_BACKOFF;
         e->basis = SCHED_START_BACKOFF;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/qty.h"
+#include "sched/move.h"
 #include "sched/queue.h"
 #include "sched/shape.h"
 #include "sched/task.h"
@@ -277,6 +278,11 @@ int sched_node_remove(struct sched *s, uint64_t id)
         if (t->phase != TASK_HELD)
             return -EBUSY;
     task_node_unhold(s, n);
+    for (size_t i = 0; i < s->moving.len; i++)
+        if (s->moving.items[i].node == n) {
+            move_drop(s, s->moving.items[i].workload);
+            i = SIZE_MAX; /* the list has changed: from the start */
+        }
     node_untouch(s, n);
     node_list_remove(s, n);
     map_del(&s->nodes, id);
@@ -303,11 +309,13 @@ static void capacity_of(const struct node *n, struct amounts *sum)
 
 static void capacity_in_use(const struct node *n, struct amounts *sum)
 {
-    for (const struct task *t = n->tasks; t != NULL; t = t->next)
-        if (t->phase == TASK_RUNNING)
-            capacity_add(sum, SCHED_GPU_MILLI, t->gpu_milli);
-    capacity_add(sum, SCHED_CPU_MILLI, n->cpu_used[VIEW_THEN]);
-    capacity_add(sum, SCHED_MEMORY_BYTES, n->memory_used[VIEW_THEN]);
+    for (const struct task *t = n->tasks; t != NULL; t = t->next) {
+        if (t->phase != TASK_RUNNING)
+            continue;
+        struct amounts charge = task_charge(t->workload, (uint32_t)(t - t->workload->tasks));
+        for (int r = 0; r < SCHED_RESOURCES; r++)
+            capacity_add(sum, (enum sched_resource)r, charge.v[r]);
+    }
 }
 
 void node_capacity_refresh(struct sched *s)

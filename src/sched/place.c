@@ -162,6 +162,16 @@ static bool place_task(struct run *r, uint32_t t)
     return true;
 }
 
+/* Is this one of the tasks that could be placed? */
+static bool task_waits(const struct run *r, uint32_t t)
+{
+    if (r->w == NULL)
+        return true;
+    if (r->mask & MASK_MOVING)
+        return r->w->tasks[t].phase == TASK_RUNNING && r->w->tasks[t].imagined != 0;
+    return task_phase(r->w, t) == TASK_PENDING;
+}
+
 /* ---- choosing tasks ---------------------------------------------------------------------- */
 
 /* May this task be one of those that are placed? Takes it off the quota if so. */
@@ -198,7 +208,7 @@ static void run_start(struct run *r, const struct gang *gang)
         return;
     r->whole_left = 0;
     for (uint32_t t = 0; t < r->job->task_count; t++)
-        if (r->w == NULL || task_phase(r->w, t) == TASK_PENDING)
+        if (task_waits(r, t))
             r->whole_left += shape_whole(job_task(r->job, t)->shape);
 }
 
@@ -213,7 +223,7 @@ static bool place_tasks(struct run *r, const struct gang *gang, const bool *skip
     for (uint32_t k = 0; k < job->task_count && r->left > 0; k++) {
         uint32_t t = order != NULL ? order[k] : k;
         const struct job_task *task = job_task(job, t);
-        if (r->w != NULL && task_phase(r->w, t) != TASK_PENDING)
+        if (!task_waits(r, t))
             continue;
         if (group >= 0 ? task->group != group : skip_group != NULL && skip_group[task->group])
             continue;
@@ -243,7 +253,7 @@ static uint32_t domain_present(const struct workload *w, int level, int64_t grou
 {
     for (uint32_t t = 0; w != NULL && w->tasks != NULL && t < w->group->job->task_count; t++)
         if (w->tasks[t].node != NULL && w->tasks[t].phase != TASK_ENDING &&
-            (group < 0 || job_task(w->group->job, t)->group == group))
+            w->tasks[t].imagined == 0 && (group < 0 || job_task(w->group->job, t)->group == group))
             return w->tasks[t].node->domain[level];
     return NO_DOMAIN;
 }
@@ -361,7 +371,7 @@ bool place_gang(struct sched *s, const struct job_shape *job, const struct workl
     vec_clear(&p->devices);
     uint32_t pending = w == NULL ? job->task_count : w->count[TASK_PENDING];
     struct run r = {.s = s, .p = p, .job = job, .w = w, .mask = mask,
-                    .all = gang->total == pending, .level = -1, .group_level = -1};
+                    .all = gang->total == pending || (mask & MASK_MOVING), .level = -1, .group_level = -1};
     bool spread = job->spread;
     if (spread)
         mark_present(w, 1);

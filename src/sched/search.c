@@ -20,7 +20,8 @@ static bool above(const struct team *t, const struct amounts *bound, const struc
                    ? SCHED_GPU_MILLI
                    : SCHED_RESOURCES - 1;
     for (int r = 0; r <= last; r++)
-        if (need->v[r] > 0 && unit->v[r] > 0 && t->used[VIEW_THEN].v[r] > bound->v[r])
+        if (need->v[r] > 0 && unit->v[r] > 0 &&
+            t->used[VIEW_THEN].v[r] - t->moving.v[r] > bound->v[r])
             return true;
     return false;
 }

@@ -108,6 +108,8 @@ static void team_attach(struct team *parent, const struct team *t, int sign)
         team_use(parent, (enum view)v, &t->firm[v], true, sign);
     }
     team_demand(parent, &t->demand, sign);
+    for (struct team *p = parent; p != NULL; p = p->parent)
+        amounts_add(&p->moving, &t->moving, sign);
     team_ready(parent, false, sign * (int)t->ready_count[0]);
     team_ready(parent, true, sign * (int)t->ready_count[1]);
     team_idle_running(parent, sign * (int)t->idle_running);

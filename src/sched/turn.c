@@ -11,6 +11,7 @@
 #include "sched/gang.h"
 #include "sched/gate.h"
 #include "sched/hold.h"
+#include "sched/move.h"
 #include "sched/order.h"
 #include "sched/place.h"
 #include "sched/queue.h"
@@ -67,12 +68,20 @@ static bool waits_for_stops(struct sched *s, struct workload *w, const struct ga
     return true;
 }
 
-/* Evicts for W if it may. */
+/* Evicts for W if it may, or moves others: whichever is cheaper, moves if it is the same. */
 static bool makes_room(struct sched *s, struct workload *w, const struct gang *gang,
                        const struct amounts *need)
 {
     struct victims victims = {0};
-    bool made = evict_find(s, w, gang, need, &victims) && evict_carry_out(s, w, gang, &victims);
+    struct move_plan moves;
+    bool evicts = evict_find(s, w, gang, need, &victims);
+    bool made = move_find(s, w, gang, need, &moves) &&
+                (!evicts || moves.price_ms <= victims.price_ms);
+    if (made)
+        move_carry_out(s, w, &moves);
+    else if (evicts)
+        made = evict_carry_out(s, w, gang, &victims);
+    move_plan_done(&moves);
     victims_done(&victims);
     return made;
 }
@@ -107,7 +116,7 @@ static void timers_fire(struct sched *s)
         if (w == NULL || w->timer_ms > s->now_ms)
             return;
         heap_remove(&s->timers, &w->timer);
-        if (w->count[TASK_HELD] == 0)
+        if (w->count[TASK_HELD] == 0 && w->moving == 0)
             workload_requeue(s, w); /* its back-off is over */
     }
 }
@@ -126,7 +135,7 @@ const struct sched_decisions *sched_turn(struct sched *s, int64_t now_ms)
     if (now_ms > s->now_ms)
         s->now_ms = now_ms;
     s->turn++;
-    s->place_searches = 0;
+    s->place_searches = s->move_searches = 0;
     vec_clear(&s->decisions);
     arena_reset(&s->arena);
     s->retry_parts = s->wake_soon && !s->put_off && !s->retry && s->protected_until_ms > s->now_ms;
@@ -138,6 +147,7 @@ const struct sched_decisions *sched_turn(struct sched *s, int64_t now_ms)
     timers_fire(s);
     gang_stamp(s);
     share_refresh(s);
+    move_step(s);
     hold_step(s);
     reserve_begin(s);
     pass(s);

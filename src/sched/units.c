@@ -177,9 +177,9 @@ static bool may_help(const struct evicting *e, const struct workload *v)
     return false;
 }
 
-static bool may_go(struct sched *s, const struct evicting *e, const struct workload *v)
+bool units_may_leave(struct sched *s, const struct workload *v)
 {
-    if (v == e->w || v->count[TASK_HELD] > 0 || !may_help(e, v))
+    if (v->count[TASK_HELD] > 0)
         return false;
     if (v->started_turn == s->turn) {
         s->wake_soon = s->put_off = true;
@@ -191,6 +191,11 @@ static bool may_go(struct sched *s, const struct evicting *e, const struct workl
     if (until < s->protected_until_ms)
         s->protected_until_ms = until;
     return false;
+}
+
+static bool may_go(struct sched *s, const struct evicting *e, const struct workload *v)
+{
+    return v != e->w && may_help(e, v) && units_may_leave(s, v);
 }
 
 static bool same_band(const struct workload *a, const struct workload *b)

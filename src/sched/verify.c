@@ -162,6 +162,11 @@ static void check_node(struct check *c, struct node *n)
             if (t->phase == TASK_RUNNING || t->phase == TASK_HELD)
                 fit_take(n, shape, task_devices(t), t->device_count, VIEW_THEN, sign);
         }
+        for (size_t i = 0; i < c->s->moving.len; i++) {
+            const struct claim *m = &c->s->moving.items[i];
+            if (m->node == n)
+                fit_take(n, m->shape, m->devices, m->device_count, VIEW_THEN, sign);
+        }
         for (int v = 0; v < VIEWS && sign < 0; v++) {
             if (v == VIEW_PLAN) /* of no meaning outside a turn */
                 continue;
@@ -187,6 +192,11 @@ int sched_verify(struct sched *s, char *what, size_t size)
     it = 0;
     for (struct workload *w; (w = map_next(&s->workloads, &it)) != NULL;)
         check_workload(&c, w);
+    for (size_t i = 0; i < s->moving.len; i++) {
+        const struct claim *m = &s->moving.items[i];
+        struct amounts charge = {{m->gpu_milli, m->shape->cpu, m->shape->memory}};
+        sums_use(&c, m->workload, &charge, VIEW_THEN);
+    }
     check_team(&c, &s->root);
     it = 0;
     for (struct team *t; (t = map_next(&s->teams, &it)) != NULL;)

@@ -6,6 +6,7 @@
 
 #include "base/qty.h"
 #include "sched/gang.h"
+#include "sched/move.h"
 #include "sched/queue.h"
 #include "sched/refuse.h"
 #include "sched/shape.h"
@@ -68,7 +69,7 @@ static void leave(struct sched *s, struct workload *w)
 static void queue_up(struct sched *s, struct workload *w)
 {
     struct gang gang;
-    if (w->removed || !gang_next(w->group->job, w, &gang)) {
+    if (w->removed || w->moving > 0 || !gang_next(w->group->job, w, &gang)) {
         leave(s, w);
         return;
     }
@@ -232,6 +233,8 @@ int sched_workload_remove(struct sched *s, uint64_t id)
         return -ENOENT;
     if (w->count[TASK_HELD] > 0)
         workload_unhold(s, w);
+    if (w->moving > 0)
+        move_drop(s, w);
     w->removed = true;
     s->outside_epoch++;
     s->retry = s->retry || s->reserved.last == id;

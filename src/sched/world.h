@@ -51,6 +51,7 @@ enum view { VIEW_NOW, VIEW_THEN, VIEW_PLAN, VIEW_EMPTY, VIEWS };
 #define MASK_NO_CPU (1U << 17)      /* as if the request asked for no CPU */
 #define MASK_NO_MEMORY (1U << 18)   /* ... no host memory */
 #define MASK_NO_TOPOLOGY (1U << 19) /* ... no topology level */
+#define MASK_MOVING (1U << 20)      /* place the running tasks that are out on trial instead */
 
 #define WHOLE_MILLI 1000
 #define DEVICES_MAX 1024      /* of one node */
@@ -178,10 +179,12 @@ struct workload {
     int64_t timer_ms;          /* back-off or expiry of the hold */
     int64_t short_since_ms;
     uint64_t started_turn;     /* sched.turn of its last start */
+    uint64_t moved_epoch;      /* sched.outside_epoch when it was last moved */
     uint64_t held_epoch;       /* sched.freed_epoch when a better start was last looked for */
     uint64_t won_epoch;        /* sched.outside_epoch when it last won its place by reclaim */
     uint32_t count[TASK_PHASES];
     uint32_t lost;             /* RUNNING tasks on nodes that are down */
+    uint32_t moving;           /* its tasks in sched.moving */
     uint32_t victims;          /* LEAVING tasks that stop on its behalf */
     uint8_t place;             /* enum workload_place */
     uint8_t failures;          /* launches refused in a row */
@@ -240,6 +243,7 @@ struct team {
     int32_t priority;
     uint32_t depth;
     struct amounts used[VIEWS], firm[VIEWS]; /* firm: of non-preemptible work */
+    struct amounts moving;                   /* of used[VIEW_THEN]: on its way to a new place */
     struct amounts demand;                   /* running and pending, not ending */
     struct amounts want, share, entitled;    /* made by share_refresh() */
     uint32_t workloads;                      /* of this leaf */
@@ -293,8 +297,9 @@ struct node {
 
 /* ---- the whole --------------------------------------------------------------------------- */
 
-struct claim { /* capacity that waiting work counts on, inside a turn */
+struct claim { /* a place that is kept in VIEW_THEN for a task that is not there yet */
     struct workload *workload;
+    uint32_t task;
     struct shape *shape;
     struct node *node;
     uint16_t *devices;
@@ -348,7 +353,9 @@ struct sched {
     VEC(struct sched_decision) decisions;
     struct sched_decisions result; /* of the last turn */
     struct arena arena;            /* device lists of the decisions */
-    VEC(struct claim) claims;
+    VEC(struct claim) claims;      /* of waiting work, inside a turn; see hold.h */
+    VEC(struct claim) moving;      /* of work that is being moved; see move.h */
+    unsigned move_searches;        /* of move.c, in this turn */
     struct reservation reserved;   /* of this turn, see reserve.h */
     struct placing *placing;       /* scratch, see place.h */
     struct evicting *evicting;     /* scratch, see evict.h */
