@@ -141,6 +141,30 @@ static bool better_start(struct sched *s, struct workload *w)
     return better;
 }
 
+static bool stops_on(const struct node *n)
+{
+    for (const struct task *t = n->tasks; t != NULL; t = t->next)
+        if (t->phase == TASK_LEAVING || t->phase == TASK_ENDING)
+            return true;
+    return false;
+}
+
+/* Is something still stopping that it needs, its own victim or not: on its nodes, or in a team
+ * whose gate is closed until then? */
+static bool held_waits_for_stops(const struct sched *s, const struct workload *w)
+{
+    struct amounts need = {0};
+    for (uint32_t t = 0; t < w->group->job->task_count; t++) {
+        if (w->tasks[t].phase != TASK_HELD)
+            continue;
+        if (stops_on(w->tasks[t].node))
+            return true;
+        struct amounts charge = task_charge(w, t);
+        amounts_add(&need, &charge, 1);
+    }
+    return s->stopping > 0 && !gate_open(w->group, &need, MASK(VIEW_NOW), NULL);
+}
+
 static void hold_review(struct sched *s, struct workload *w)
 {
     if (w->count[TASK_HELD] == 0)
@@ -151,7 +175,8 @@ static void hold_review(struct sched *s, struct workload *w)
         decide_start_held(s, w);
     else if (w->timer_ms <= s->now_ms)
         decide_unhold(s, w, SCHED_CAUSE_EXPIRED);
-    else if (!better_start(s, w) && w->victims == 0 && s->stopping_unknown == 0)
+    else if (!better_start(s, w) && w->victims == 0 && s->stopping_unknown == 0 &&
+             !held_waits_for_stops(s, w))
         workload_hold_ripens(s, w);
 }
 
