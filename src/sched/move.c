@@ -98,10 +98,11 @@ static bool is_smaller(const struct search *q, const struct workload *v)
     return sum < q->need->v[SCHED_GPU_MILLI];
 }
 
+/* Work that may not burst stays: others may fill its team's guarantee while it is on its way. */
 static bool may_move(struct sched *s, const struct search *q, const struct workload *v)
 {
-    return v != q->w && v->moved_epoch != s->outside_epoch && is_smaller(q, v) && v->in_running && v->count[TASK_LEAVING] + v->count[TASK_ENDING] == 0 &&
-           v->lost == 0 && units_may_leave(s, v);
+    return v != q->w && v->group->may_burst && v->moved_epoch != s->outside_epoch && is_smaller(q, v) && v->in_running && v->count[TASK_LEAVING] + v->count[TASK_ENDING] == 0 &&
+           v->lost == 0 && !v->is_short && units_may_leave(s, v);
 }
 
 /* Cheapest first; among equals the youngest. */
