@@ -17,10 +17,12 @@ void sched_config_default(struct sched_config *ret_config)
         .classes =
             {
                 [SCHED_CLASS_PRODUCTION] = {.may_preempt = true, .may_reclaim = true},
-                [SCHED_CLASS_TRAINING] = {.preemptible = true, .may_preempt = true,
-                                    .may_reclaim = true},
-                [SCHED_CLASS_DEVELOPMENT] = {.preemptible = true, .may_preempt = true,
-                                       .may_reclaim = true},
+                [SCHED_CLASS_TRAINING] = {.preemptible = true,
+                                          .may_preempt = true,
+                                          .may_reclaim = true},
+                [SCHED_CLASS_DEVELOPMENT] = {.preemptible = true,
+                                             .may_preempt = true,
+                                             .may_reclaim = true},
                 [SCHED_CLASS_BATCH] = {.preemptible = true, .idle_only = true},
             },
         .hold_ms = 60 * 1000,
@@ -47,12 +49,12 @@ struct sched *sched_create(const struct sched_config *config)
 }
 
 /* Walks a map and releases all that hang on each slot. */
-#define FREE_ALL(map_, type, release)                                                           \
-    do {                                                                                        \
-        size_t it_ = 0;                                                                         \
-        for (type *x_; (x_ = map_next(&(map_), &it_)) != NULL;)                                 \
-            release(x_);                                                                        \
-        map_done(&(map_));                                                                      \
+#define FREE_ALL(map_, type, release)                            \
+    do {                                                         \
+        size_t it_ = 0;                                          \
+        for (type * x_; (x_ = map_next(&(map_), &it_)) != NULL;) \
+            release(x_);                                         \
+        map_done(&(map_));                                       \
     } while (0)
 
 static void group_free(struct group *g)

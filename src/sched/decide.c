@@ -20,8 +20,7 @@ static struct sched_decision *decision_add(struct sched *s, enum sched_decision_
     d->node = task->node->id;
     d->gpu_milli = task->gpu_milli;
     d->device_count = task->device_count;
-    d->devices = arena_memdup(&s->arena, task_devices(task),
-                              task->device_count * sizeof(uint16_t));
+    d->devices = arena_memdup(&s->arena, task_devices(task), task->device_count * sizeof(uint16_t));
     return d;
 }
 
@@ -44,8 +43,8 @@ void decide_start_spots(struct sched *s, struct workload *w, enum sched_cause ca
     reserve_started(s, w);
     for (size_t i = 0; i < p->spots.len; i++) {
         const struct spot *spot = &p->spots.items[i];
-        task_place(s, w, spot->task, TASK_RUNNING, spot->node, spot_devices(p, spot),
-                   spot->count, s->now_ms);
+        task_place(s, w, spot->task, TASK_RUNNING, spot->node, spot_devices(p, spot), spot->count,
+                   s->now_ms);
         crossing_note(s, w, spot->task);
         decision_add(s, SCHED_START, cause, w, spot->task);
     }
@@ -58,8 +57,7 @@ void decide_hold_spots(struct sched *s, struct workload *w, enum sched_cause cau
     const struct placing *p = s->placing;
     for (size_t i = 0; i < p->spots.len; i++) {
         const struct spot *spot = &p->spots.items[i];
-        task_place(s, w, spot->task, TASK_HELD, spot->node, spot_devices(p, spot), spot->count,
-                   0);
+        task_place(s, w, spot->task, TASK_HELD, spot->node, spot_devices(p, spot), spot->count, 0);
         crossing_note(s, w, spot->task);
         decision_add(s, SCHED_HOLD, cause, w, spot->task)->until_ms = INT64_MAX;
     }

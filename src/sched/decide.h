@@ -8,11 +8,13 @@
 
 #include "sched/world.h"
 
-/* W gets the spots of the last place_gang(): its tasks start, or are promised. */
+/* W gets the spots of the last place_gang(): its tasks start. */
 void decide_start_spots(struct sched *s, struct workload *w, enum sched_cause cause);
+/* Likewise, as a promise. */
 void decide_hold_spots(struct sched *s, struct workload *w, enum sched_cause cause);
-/* All that is promised to W starts, or is given up. */
+/* All that is promised to W starts. */
 void decide_start_held(struct sched *s, struct workload *w);
+/* All that is promised to W is given up. */
 void decide_unhold(struct sched *s, struct workload *w, enum sched_cause cause);
 
 struct eviction {

@@ -28,7 +28,7 @@ struct asking {
     struct workload *w;
     struct gang gang;
     struct amounts need;
-    const struct team *scope;   /* whose tasks are in the way: a team's (gate), or all */
+    const struct team *scope; /* whose tasks are in the way: a team's (gate), or all */
     struct sched_explanation *e;
 };
 
@@ -124,9 +124,9 @@ static bool in_scope(const struct asking *a, const struct workload *v)
 static void holder_enter(struct sched_explanation *e, const struct workload *v)
 {
     uint32_t at = 0;
-    while (at < e->holder_count && (e->holder_gpu_milli[at] > v->held_milli ||
-                                    (e->holder_gpu_milli[at] == v->held_milli &&
-                                     e->holders[at] < v->id)))
+    while (at < e->holder_count &&
+           (e->holder_gpu_milli[at] > v->held_milli ||
+            (e->holder_gpu_milli[at] == v->held_milli && e->holders[at] < v->id)))
         at++;
     if (at == SCHED_EXPLAIN_HOLDERS)
         return;
@@ -208,9 +208,8 @@ static bool explain_refusal(struct asking *a)
     a->e->reason = refusal.reason;
     a->e->resource = refusal.resource;
     a->e->asked = (int64_t)refusal.asked;
-    a->e->missing = refusal.asked > refusal.available
-                        ? (int64_t)(refusal.asked - refusal.available)
-                        : 1; /* enough in all, but never together */
+    a->e->missing = refusal.asked > refusal.available ? (int64_t)(refusal.asked - refusal.available)
+                                                      : 1; /* enough in all, but never together */
     const struct team *t = refusal.team != 0 ? team_find(a->s, refusal.team) : NULL;
     team_figures(a->e, t != NULL ? t : a->w->group->team);
     return true;
@@ -285,8 +284,7 @@ static void explain_capacity(struct asking *a)
 /* It fits, the gates are open: is anybody before it? */
 static void explain_ready(struct asking *a)
 {
-    const struct line *line = a->w->own != NULL ? a->w->own
-                                               : &a->w->group->lot->line;
+    const struct line *line = a->w->own != NULL ? a->w->own : &a->w->group->lot->line;
     bool idle = group_idle(a->s, a->w->group);
     const struct line *first = order_next(a->s, false);
     if (first == NULL && idle)

@@ -75,7 +75,7 @@ static bool host_has_room(const struct node *n, const struct shape *shape, unsig
     for (int v = 0; v < VIEWS; v++) {
         if (!(mask & MASK(v)))
             continue;
-        if (!(mask & MASK_NO_CPU) && shape->cpu > 0 && n->cpu != SCHED_UNLIMITED && 
+        if (!(mask & MASK_NO_CPU) && shape->cpu > 0 && n->cpu != SCHED_UNLIMITED &&
             n->cpu - n->cpu_used[v] < shape->cpu)
             return false;
         if (!(mask & MASK_NO_MEMORY) && shape->memory > 0 && n->memory != SCHED_UNLIMITED &&
@@ -123,8 +123,7 @@ static bool fit_slices(const struct node *n, const struct shape *shape, unsigned
     for (uint32_t m = 0; m < shape->mig_count; m++) {
         uint32_t missing = shape->mig[m].count;
         for (uint32_t d = 0; d < n->device_count; d++) {
-            if (n->devices[d].mig != shape->mig[m].profile ||
-                !device_is_idle(&n->devices[d], mask))
+            if (n->devices[d].mig != shape->mig[m].profile || !device_is_idle(&n->devices[d], mask))
                 continue;
             bool taken = false; /* by an earlier line with the same profile */
             for (uint32_t k = 0; k < f->count && !taken; k++)

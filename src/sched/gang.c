@@ -47,9 +47,9 @@ bool gang_next(const struct job_shape *job, const struct workload *w, struct gan
     struct gang gang = {.grouped = job->group_count > 0};
     uint32_t have = w == NULL ? 0 : present(w);
     uint32_t pending = w == NULL ? job->task_count : w->count[TASK_PENDING];
-    if (w != NULL && (w->removed || pending == 0 || w->count[TASK_HELD] > 0 ||
-                      (w->count[TASK_RUNNING] == 0 &&
-                       w->count[TASK_LEAVING] + w->count[TASK_ENDING] > 0)))
+    if (w != NULL &&
+        (w->removed || pending == 0 || w->count[TASK_HELD] > 0 ||
+         (w->count[TASK_RUNNING] == 0 && w->count[TASK_LEAVING] + w->count[TASK_ENDING] > 0)))
         return false;
     uint32_t grouped = gang.grouped ? group_needs(job, w, &gang) : 0;
     gang.total = have < job->min_tasks ? job->min_tasks - have : 0;
@@ -123,8 +123,7 @@ static uint32_t group_present(const struct workload *w, uint32_t group)
 {
     uint32_t count = 0;
     for (uint32_t t = 0; t < w->group->job->task_count; t++)
-        count += job_task(w->group->job, t)->group == group &&
-                 counts_as_present(w->tasks[t].phase);
+        count += job_task(w->group->job, t)->group == group && counts_as_present(w->tasks[t].phase);
     return count;
 }
 

@@ -13,9 +13,9 @@
 #include "sched/world.h"
 
 struct gang {
-    uint32_t total;  /* tasks that must be placed together */
-    uint32_t round;  /* 0 = to reach the minimum; else growth, 1 + the surplus it has */
-    bool grouped;    /* quota[] binds */
+    uint32_t total;      /* tasks that must be placed together */
+    uint32_t round;      /* 0 = to reach the minimum; else growth, 1 + the surplus it has */
+    bool grouped;        /* quota[] binds */
     VEC(uint32_t) quota; /* of `total`, per group */
 };
 
@@ -42,6 +42,7 @@ bool gang_is_short(const struct workload *w);
 
 /* Keeps sched.below up to date. */
 void gang_watch(struct sched *s, struct workload *w);
+/* W is going, or has nothing that runs. */
 void gang_unwatch(struct sched *s, struct workload *w);
 
 /* Time begins to count for those that have become short. */

@@ -25,8 +25,9 @@ struct gate { /* the first one that is closed, from the leaf up */
 bool gate_open(const struct group *g, const struct amounts *need, unsigned mask,
                struct gate *ret_gate);
 
-/* Does the team stay within its fair share, or guarantee, with NEED added (in VIEW_THEN)? */
+/* Does the team stay within its fair share, with NEED added (in VIEW_THEN)? */
 bool gate_within_share(const struct team *t, const struct amounts *need);
+/* Likewise for the guarantee. */
 bool gate_within_guarantee(const struct team *t, const struct amounts *need);
 
 #endif

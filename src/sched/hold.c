@@ -49,8 +49,8 @@ static bool held_can_start(struct workload *w)
         fits = fit_devices(task->node, task_shape(w, t), MASK(VIEW_NOW), task_devices(task),
                            task->device_count);
         if (fits) {
-            fit_take(task->node, task_shape(w, t), task_devices(task), task->device_count,
-                     VIEW_NOW, 1);
+            fit_take(task->node, task_shape(w, t), task_devices(task), task->device_count, VIEW_NOW,
+                     1);
             taken++;
         }
     }

@@ -5,7 +5,8 @@
  * A promise covers all tasks of a gang that start together. It is kept when all of its devices
  * are free and the gates are open in VIEW_NOW (the stopping victims still count there, so no
  * gate is passed twice). It is given up when a node of it is lost or drained, when the gang that
- * it was to complete is gone, when there is a place to start at once, or when it could not be kept for sched_config.hold_ms after its last victim stopped.
+ * it was to complete is gone, when there is a place to start at once, or when it could not be kept
+ * for sched_config.hold_ms after its last victim stopped.
  */
 #ifndef ALLOT_SCHED_HOLD_H
 #define ALLOT_SCHED_HOLD_H
@@ -20,6 +21,7 @@ void hold_victim_stopped(struct sched *s, uint64_t workload);
 /* Capacity that waiting work counts on, until the end of the turn: takes the spots of the last
  * place_gang() in VIEW_THEN for W. */
 void hold_claim(struct sched *s, struct workload *w);
+/* The turn is over. */
 void hold_claims_drop(struct sched *s);
 
 #endif

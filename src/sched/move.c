@@ -38,8 +38,11 @@ void move_plan_done(struct move_plan *p)
 
 static struct claim claim_of(const struct placing *p, const struct spot *spot, struct workload *w)
 {
-    struct claim c = {.workload = w, .task = spot->task, .shape = spot->shape,
-                      .node = spot->node, .device_count = spot->count,
+    struct claim c = {.workload = w,
+                      .task = spot->task,
+                      .shape = spot->shape,
+                      .node = spot->node,
+                      .device_count = spot->count,
                       .devices = mem_new(spot->count, sizeof(uint16_t))};
     if (spot->count > 0)
         memcpy(c.devices, spot_devices(p, spot), spot->count * sizeof(uint16_t));
@@ -101,8 +104,10 @@ static bool is_smaller(const struct search *q, const struct workload *v)
 /* Work that may not burst stays: others may fill its team's guarantee while it is on its way. */
 static bool may_move(struct sched *s, const struct search *q, const struct workload *v)
 {
-    return v != q->w && v->group->may_burst && v->moved_epoch != s->outside_epoch && is_smaller(q, v) && v->in_running && v->count[TASK_LEAVING] + v->count[TASK_ENDING] == 0 &&
-           v->lost == 0 && !v->is_short && units_may_leave(s, v);
+    return v != q->w && v->group->may_burst && v->moved_epoch != s->outside_epoch &&
+           is_smaller(q, v) && v->in_running &&
+           v->count[TASK_LEAVING] + v->count[TASK_ENDING] == 0 && v->lost == 0 && !v->is_short &&
+           units_may_leave(s, v);
 }
 
 /* Cheapest first; among equals the youngest. */
@@ -203,8 +208,7 @@ static void undo(struct search *q)
 }
 
 /* Tries the movers of one node (or of all, NULL); keeps the plan if it is the cheapest. */
-static void try_node(struct search *q, const struct node *n, bool *found,
-                     struct move_plan *best)
+static void try_node(struct search *q, const struct node *n, bool *found, struct move_plan *best)
 {
     vec_clear(&q->movers);
     for (size_t i = 0; i < q->s->node_list.len; i++) {
@@ -274,8 +278,11 @@ static void load_room(struct sched *s, const struct move_plan *plan)
     vec_clear(&p->devices);
     for (size_t i = 0; i < plan->room.len; i++) {
         const struct claim *c = &plan->room.items[i];
-        struct spot spot = {.task = c->task, .shape = c->shape, .node = c->node,
-                            .first = (uint32_t)p->devices.len, .count = c->device_count};
+        struct spot spot = {.task = c->task,
+                            .shape = c->shape,
+                            .node = c->node,
+                            .first = (uint32_t)p->devices.len,
+                            .count = c->device_count};
         for (uint32_t k = 0; k < c->device_count; k++)
             vec_push(&p->devices, c->devices[k]);
         vec_push(&p->spots, spot);

@@ -28,11 +28,13 @@ struct move_plan {
     int64_t price_ms;
 };
 
+/* Releases the plan; what was carried out has been taken from it. */
 void move_plan_done(struct move_plan *p);
 
 /* The cheapest way to make room for W by moving others; nothing is decided. */
 bool move_find(struct sched *s, struct workload *w, const struct gang *gang,
                const struct amounts *need, struct move_plan *ret_plan);
+/* Decides the moves and promises W the room. */
 void move_carry_out(struct sched *s, struct workload *w, struct move_plan *plan);
 
 /* Starts what has arrived, gives up what cannot; one step of the turn. */

@@ -83,9 +83,9 @@ static int node_devices(struct sched *s, struct node *n, const struct sched_node
 {
     bool changed = n->device_count != node->device_count;
     for (uint32_t i = 0; i < n->device_count; i++) {
-        bool same = i < node->device_count &&
-                    device_same(&n->devices[i], &node->devices[i],
-                                string_intern(s, node->devices[i].mig_profile));
+        bool same =
+            i < node->device_count && device_same(&n->devices[i], &node->devices[i],
+                                                  string_intern(s, node->devices[i].mig_profile));
         if (!same && device_in_use(&n->devices[i]))
             return -EBUSY;
         changed = changed || !same;
@@ -168,8 +168,8 @@ static void node_domains(struct sched *s, struct node *n)
         const char *value = node_label(n, s->levels.items[l]);
         if (value == NULL)
             return;
-        int more = snprintf(path + used, sizeof(path) - used, "%zu:%zu:%s/", l, strlen(value),
-                            value);
+        int more =
+            snprintf(path + used, sizeof(path) - used, "%zu:%zu:%s/", l, strlen(value), value);
         if (more < 0 || (size_t)more >= sizeof(path) - used)
             return;
         used += (size_t)more;
@@ -348,8 +348,8 @@ void node_refused(struct sched *s, struct node *n, uint64_t workload)
         return;
     uint32_t doublings = n->refusals - 2;
     doublings = doublings < REFUSALS_MAX ? doublings : REFUSALS_MAX;
-    n->avoid_until_ms = qty_add_sat(
-        s->now_ms, qty_mul_div(s->config.backoff_ms, (int64_t)1 << doublings, 1));
+    n->avoid_until_ms =
+        qty_add_sat(s->now_ms, qty_mul_div(s->config.backoff_ms, (int64_t)1 << doublings, 1));
 }
 
 void node_launched(struct node *n)

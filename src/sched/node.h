@@ -37,6 +37,7 @@ int node_level(const struct sched *s, const char *key);
 /* A launch of WORKLOAD failed on N: after failures of different workloads in a row the node is
  * avoided for a while. node_launched() ends that. */
 void node_refused(struct sched *s, struct node *n, uint64_t workload);
+/* A launch succeeded. */
 void node_launched(struct node *n);
 
 #endif

@@ -23,6 +23,7 @@ struct order_key {
 
 /* The key of T for a candidate that asks for NEED. RUNNING: it is in the sums already. */
 struct order_key order_key(const struct team *t, const struct amounts *need, bool running);
+/* Does A's candidate start before B's? */
 bool order_before(const struct order_key *a, const struct order_key *b);
 
 /* The ready line that comes first in all the tree; NULL if there is none. */

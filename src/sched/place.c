@@ -29,13 +29,13 @@ struct run {
     const struct job_shape *job;
     const struct workload *w;
     unsigned mask;
-    bool all;             /* every pending task has to be placed */
-    uint32_t left;        /* tasks still to be placed */
-    uint32_t free_left;   /* of these, beyond the quotas of the groups */
-    uint32_t whole_left;  /* whole devices that the rest of the gang needs, about */
-    int level;            /* topology: only nodes of this domain; -1 = all */
+    bool all;            /* every pending task has to be placed */
+    uint32_t left;       /* tasks still to be placed */
+    uint32_t free_left;  /* of these, beyond the quotas of the groups */
+    uint32_t whole_left; /* whole devices that the rest of the gang needs, about */
+    int level;           /* topology: only nodes of this domain; -1 = all */
     uint32_t domain;
-    int group_level;      /* likewise for the group being placed */
+    int group_level; /* likewise for the group being placed */
     uint32_t group_domain;
 };
 
@@ -98,8 +98,8 @@ static void spot_take(const struct run *r, const struct spot *spot, int sign)
 {
     for (int v = 0; v < VIEWS; v++)
         if (r->mask & MASK(v))
-            fit_take(spot->node, spot->shape, spot_devices(r->p, spot), spot->count,
-                     (enum view)v, sign);
+            fit_take(spot->node, spot->shape, spot_devices(r->p, spot), spot->count, (enum view)v,
+                     sign);
     spot->node->mark += (uint32_t)sign;
 }
 
@@ -107,8 +107,8 @@ static void spot_add(struct run *r, uint32_t t, struct shape *shape, struct node
                      const uint16_t *devices, uint32_t count)
 {
     struct placing *p = r->p;
-    struct spot spot = {.task = t, .shape = shape, .node = n, .count = count,
-                        .first = (uint32_t)p->devices.len};
+    struct spot spot = {
+        .task = t, .shape = shape, .node = n, .count = count, .first = (uint32_t)p->devices.len};
     for (uint32_t k = 0; k < count; k++)
         vec_push(&p->devices, devices[k]);
     vec_push(&p->spots, spot);
@@ -314,8 +314,8 @@ static bool place_groups(struct run *r, const struct gang *gang)
         own[g] = true;
         int level = node_level(r->s, job->groups[g].required);
         struct group_try arg = {gang, g};
-        fits = level >= 0 && each_domain(r, level, domain_present(r->w, level, g),
-                                         &r->group_level, &r->group_domain, try_group, &arg);
+        fits = level >= 0 && each_domain(r, level, domain_present(r->w, level, g), &r->group_level,
+                                         &r->group_domain, try_group, &arg);
         r->group_level = -1;
     }
     fits = fits && place_tasks(r, gang, own, -1);
@@ -350,8 +350,8 @@ static bool place_run(struct run *r, struct gang *gang)
     }
     int level = job->preferred != NULL ? node_level(r->s, job->preferred) : -1;
     for (; level >= 0; level--)
-        if (each_domain(r, level, domain_present(r->w, level, -1), &r->level, &r->domain,
-                        try_all, gang))
+        if (each_domain(r, level, domain_present(r->w, level, -1), &r->level, &r->domain, try_all,
+                        gang))
             return true;
     return try_all(r, gang);
 }
@@ -370,8 +370,14 @@ bool place_gang(struct sched *s, const struct job_shape *job, const struct workl
     vec_clear(&p->spots);
     vec_clear(&p->devices);
     uint32_t pending = w == NULL ? job->task_count : w->count[TASK_PENDING];
-    struct run r = {.s = s, .p = p, .job = job, .w = w, .mask = mask,
-                    .all = gang->total == pending || (mask & MASK_MOVING), .level = -1, .group_level = -1};
+    struct run r = {.s = s,
+                    .p = p,
+                    .job = job,
+                    .w = w,
+                    .mask = mask,
+                    .all = gang->total == pending || (mask & MASK_MOVING),
+                    .level = -1,
+                    .group_level = -1};
     bool spread = job->spread;
     if (spread)
         mark_present(w, 1);
@@ -389,8 +395,8 @@ struct amounts place_charge(const struct sched *s)
     struct amounts sum = {0};
     for (size_t i = 0; i < p->spots.len; i++) {
         const struct spot *spot = &p->spots.items[i];
-        sum.v[SCHED_GPU_MILLI] += fit_charge(spot->node, spot->shape, spot_devices(p, spot),
-                                             spot->count);
+        sum.v[SCHED_GPU_MILLI] +=
+            fit_charge(spot->node, spot->shape, spot_devices(p, spot), spot->count);
         sum.v[SCHED_CPU_MILLI] += spot->shape->cpu;
         sum.v[SCHED_MEMORY_BYTES] += spot->shape->memory;
     }

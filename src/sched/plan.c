@@ -162,8 +162,8 @@ bool plan_earliest(struct sched *s, const struct workload *w, const struct gang 
     struct releases list = {0};
     collect(s, w, &list);
     size_t needed = ends_needed(s, w, gang, need, &list);
-    bool found = needed > 0 && needed <= list.len &&
-                 list.items[needed - 1].end_ms > s->now_ms && fits(s, w, gang, need);
+    bool found = needed > 0 && needed <= list.len && list.items[needed - 1].end_ms > s->now_ms &&
+                 fits(s, w, gang, need);
     if (found) {
         ret_plan->start_ms = list.items[needed - 1].end_ms;
         ret_plan->waits_for = list.items[needed - 1].task->workload->id;

@@ -21,8 +21,8 @@ struct plan {
     uint64_t waits_for; /* the workload whose end comes last; 0 = it could start now */
 };
 
-/* True with the plan, whose start lies ahead or needs nothing; VIEW_PLAN then stands at its start, without the planned gang, whose spots
- * are in s->placing. */
+/* True with the plan, whose start lies ahead or needs nothing; VIEW_PLAN then stands at its start,
+ * without the planned gang, whose spots are in s->placing. */
 bool plan_earliest(struct sched *s, const struct workload *w, const struct gang *gang,
                    const struct amounts *need, struct plan *ret_plan);
 

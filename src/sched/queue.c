@@ -282,10 +282,9 @@ struct group *group_get(struct sched *s, struct team *team, struct job_shape *jo
 {
     uint64_t hash = group_hash(team, job, w);
     struct group *g = map_get(&s->groups, hash);
-    while (g != NULL &&
-           (g->team != team || g->job != job || g->class_ != w->class_ ||
-            g->priority != w->priority || g->preemptible != w->preemptible ||
-            g->may_burst != w->may_burst))
+    while (g != NULL && (g->team != team || g->job != job || g->class_ != w->class_ ||
+                         g->priority != w->priority || g->preemptible != w->preemptible ||
+                         g->may_burst != w->may_burst))
         g = g->next;
     if (g == NULL) {
         g = mem_new(1, sizeof(*g));
@@ -416,8 +415,8 @@ static uint32_t group_ahead(const struct group *g, const struct line *probe,
     return probe->round > 0 ? tree_size(g->waiting) : group_rank(g, w);
 }
 
-static void line_count(const struct line *line, const struct line *probe,
-                       const struct workload *w, uint32_t *before, uint32_t *pending)
+static void line_count(const struct line *line, const struct line *probe, const struct workload *w,
+                       uint32_t *before, uint32_t *pending)
 {
     if (line->lot == NULL) {
         *pending += 1;
@@ -435,7 +434,8 @@ uint32_t queue_position(const struct sched *s, const struct workload *w, uint32_
 {
     (void)s;
     const struct team *t = w->group->team;
-    struct line probe = {.group = w->group, .head = (struct workload *)w,
+    struct line probe = {.group = w->group,
+                         .head = (struct workload *)w,
                          .round = w->own != NULL ? w->own->round : 0};
     uint32_t before = 0, pending = 0;
     for (int idle = 0; idle < 2; idle++)

@@ -22,14 +22,17 @@ void queue_team_init(struct team *t);
 /* The group for such workloads, counted; put gives it back. */
 struct group *group_get(struct sched *s, struct team *team, struct job_shape *job,
                         const struct sched_workload *w);
+/* Gives a reference back. */
 void group_put(struct sched *s, struct group *g);
 
 /* A pending workload enters or leaves its group. */
 void group_add(struct sched *s, struct workload *w);
+/* It leaves. */
 void group_remove(struct sched *s, struct workload *w);
 
 /* A line of its own for a workload that runs in part; NEED is what would start next. */
 void line_own(struct sched *s, struct workload *w, uint32_t round, const struct amounts *need);
+/* Ends that line. */
 void line_disown(struct sched *s, struct workload *w);
 
 /* Tried without success. */
@@ -49,6 +52,7 @@ struct line *queue_first(const struct team *t, bool idle);
 
 /* Preemptible running workloads of a leaf, in the order in which they would start. */
 void running_add(struct sched *s, struct workload *w);
+/* Nothing of it runs any more. */
 void running_remove(struct sched *s, struct workload *w);
 
 /* 1 = next of its team; and how many wait there. Not for workloads that wait for nothing. */

@@ -15,7 +15,7 @@ struct most {
     bool fits;       /* some node holds it alone */
     int64_t devices; /* whole devices, or those large enough for a memory request */
     int64_t device_memory;
-    int64_t slices;  /* of the first profile that is short everywhere */
+    int64_t slices; /* of the first profile that is short everywhere */
     int64_t cpu, memory;
 };
 
@@ -60,8 +60,7 @@ static void refuse(struct sched_refusal *ret, enum sched_reason reason, enum sch
 }
 
 /* Why no single node can hold the shape. */
-static void refuse_shape(const struct shape *shape, const struct most *m,
-                         struct sched_refusal *ret)
+static void refuse_shape(const struct shape *shape, const struct most *m, struct sched_refusal *ret)
 {
     int64_t gpu = shape->charge.v[SCHED_GPU_MILLI];
     if (!m->accepts || (shape->device_count > 0 && m->devices == 0) ||
@@ -80,8 +79,7 @@ static void refuse_shape(const struct shape *shape, const struct most *m,
                                     : m->devices * WHOLE_MILLI);
 }
 
-static int refuse_inventory(struct sched *s, const struct job_shape *job,
-                            struct sched_refusal *ret)
+static int refuse_inventory(struct sched *s, const struct job_shape *job, struct sched_refusal *ret)
 {
     const struct shape *last = NULL;
     for (uint32_t t = 0; t < (job->uniform ? 1 : job->task_count); t++) {
@@ -133,8 +131,8 @@ int refuse_check(struct sched *s, const struct group *g, struct sched_refusal *r
     *ret_refusal = (struct sched_refusal){0};
     if (job->possible_epoch != s->inventory_epoch + 1) {
         struct gang gang;
-        bool fits = gang_next(job, NULL, &gang) &&
-                    place_gang(s, job, NULL, &gang, MASK(VIEW_EMPTY));
+        bool fits =
+            gang_next(job, NULL, &gang) && place_gang(s, job, NULL, &gang, MASK(VIEW_EMPTY));
         gang_done(&gang);
         if (!fits)
             return refuse_inventory(s, job, ret_refusal);

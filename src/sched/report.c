@@ -25,8 +25,8 @@ static int task_lookup(const struct sched *s, uint64_t workload, uint32_t task,
 
 /* ---- restore ----------------------------------------------------------------------------- */
 
-static bool devices_match(const struct node *n, const struct shape *shape,
-                          const uint16_t *devices, uint32_t count)
+static bool devices_match(const struct node *n, const struct shape *shape, const uint16_t *devices,
+                          uint32_t count)
 {
     uint32_t expected = shape->device_count;
     for (uint32_t m = 0; m < shape->mig_count; m++)

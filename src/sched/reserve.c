@@ -67,8 +67,7 @@ static bool outlasts(const struct sched *s, const struct workload *w)
 }
 
 /* Could the reserved workload evict W once it runs? */
-static bool evictable(const struct sched *s, const struct workload *w,
-                      const struct amounts *need)
+static bool evictable(const struct sched *s, const struct workload *w, const struct amounts *need)
 {
     const struct group *mine = s->reserved.workload->group, *g = w->group;
     if (plan_gives_way(s, mine, g))

@@ -16,9 +16,8 @@
 static bool above(const struct team *t, const struct amounts *bound, const struct amounts *need,
                   const struct amounts *unit)
 {
-    int last = need->v[SCHED_GPU_MILLI] > 0 && unit->v[SCHED_GPU_MILLI] > 0
-                   ? SCHED_GPU_MILLI
-                   : SCHED_RESOURCES - 1;
+    int last = need->v[SCHED_GPU_MILLI] > 0 && unit->v[SCHED_GPU_MILLI] > 0 ? SCHED_GPU_MILLI
+                                                                            : SCHED_RESOURCES - 1;
     for (int r = 0; r <= last; r++)
         if (need->v[r] > 0 && unit->v[r] > 0 &&
             t->used[VIEW_THEN].v[r] - t->moving.v[r] > bound->v[r])
@@ -45,8 +44,8 @@ static bool unit_may_go(const struct sched *s, const struct evicting *e, struct 
         return false;
     if (above(theirs, &theirs->share, &e->need, &charge))
         return true;
-    u->by_guarantee = above(theirs, &guarantee, &e->need, &charge) &&
-                      gate_within_guarantee(mine, &e->need);
+    u->by_guarantee =
+        above(theirs, &guarantee, &e->need, &charge) && gate_within_guarantee(mine, &e->need);
     return u->by_guarantee;
 }
 
@@ -267,8 +266,7 @@ static bool fits_on(struct sched *s, const struct job_shape *job, const struct n
     struct fit f;
     for (uint32_t t = 0; t < (job->uniform ? 1 : job->task_count); t++) {
         const struct shape *shape = job_task(job, t)->shape;
-        if (fit_accepts(n, shape) &&
-            fit_node(n, shape, MASK(VIEW_THEN), s->placing->trial, &f))
+        if (fit_accepts(n, shape) && fit_node(n, shape, MASK(VIEW_THEN), s->placing->trial, &f))
             return true;
     }
     return false;

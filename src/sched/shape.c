@@ -95,8 +95,7 @@ static void shape_lists_done(struct shape_lists *l)
     vec_done(&l->labels);
 }
 
-static void shape_lists_fill(struct sched *s, const struct sched_request *r,
-                             struct shape_lists *l)
+static void shape_lists_fill(struct sched *s, const struct sched_request *r, struct shape_lists *l)
 {
     for (uint32_t i = 0; i < r->mig_count; i++) {
         struct mig_need *need = vec_add(&l->mig);
@@ -371,12 +370,22 @@ static bool starts_not_after(const struct job_task *a, const struct job_task *b)
 /* How hard a request is to place: where it may go, then its size. */
 static int hardness_compare(const struct shape *a, const struct shape *b)
 {
-    int64_t x[] = {a->only_node != 0, a->label_count + a->type_count,
-                   (int64_t)shape_whole(a) + a->mig_count, a->device_count, a->device_milli,
-                   a->device_memory, a->memory, a->cpu};
-    int64_t y[] = {b->only_node != 0, b->label_count + b->type_count,
-                   (int64_t)shape_whole(b) + b->mig_count, b->device_count, b->device_milli,
-                   b->device_memory, b->memory, b->cpu};
+    int64_t x[] = {a->only_node != 0,
+                   a->label_count + a->type_count,
+                   (int64_t)shape_whole(a) + a->mig_count,
+                   a->device_count,
+                   a->device_milli,
+                   a->device_memory,
+                   a->memory,
+                   a->cpu};
+    int64_t y[] = {b->only_node != 0,
+                   b->label_count + b->type_count,
+                   (int64_t)shape_whole(b) + b->mig_count,
+                   b->device_count,
+                   b->device_milli,
+                   b->device_memory,
+                   b->memory,
+                   b->cpu};
     for (size_t i = 0; i < sizeof(x) / sizeof(x[0]); i++)
         if (x[i] != y[i])
             return x[i] > y[i] ? -1 : 1;
@@ -398,8 +407,7 @@ static void order_merge(const struct job_task *tasks, uint32_t *order, uint32_t 
             uint32_t end = at + 2 * width < count ? at + 2 * width : count;
             uint32_t a = at, b = mid;
             for (uint32_t k = at; k < end; k++) {
-                bool left = a < mid && (b >= end ||
-                                        not_after(&tasks[order[a]], &tasks[order[b]]));
+                bool left = a < mid && (b >= end || not_after(&tasks[order[a]], &tasks[order[b]]));
                 scratch[k] = left ? order[a++] : order[b++];
             }
         }

@@ -23,10 +23,12 @@ const char *string_intern(struct sched *s, const char *text);
 
 /* 0 with a counted reference, or -EINVAL: malformed or out of bounds. */
 int shape_get(struct sched *s, const struct sched_request *r, struct shape **ret_shape);
+/* Gives a reference back. */
 void shape_put(struct sched *s, struct shape *shape);
 
 /* Likewise for the whole workload. */
 int job_shape_get(struct sched *s, const struct sched_workload *w, struct job_shape **ret_job);
+/* Gives a reference back. */
 void job_shape_put(struct sched *s, struct job_shape *job);
 
 /* After a change of the inventory: makes all charges anew; true if any of them changed. */

@@ -134,8 +134,7 @@ static void depth_set(struct team *t)
 
 static bool team_ok(const struct sched_team *team)
 {
-    if (team->id == 0 || team->id == team->parent || team->weight < 0 ||
-        team->weight > WEIGHT_MAX)
+    if (team->id == 0 || team->id == team->parent || team->weight < 0 || team->weight > WEIGHT_MAX)
         return false;
     for (int r = 0; r < SCHED_RESOURCES; r++)
         if (team->guarantee[r] < 0 || team->limit[r] < 0)

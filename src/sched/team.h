@@ -26,8 +26,11 @@ static inline bool team_is_leaf(const struct team *t)
 
 /* Adds SIGN times AMOUNTS to a sum of the team and of all its ancestors. */
 void team_use(struct team *t, enum view view, const struct amounts *a, bool firm, int sign);
+/* Likewise for what is wanted, running or not. */
 void team_demand(struct team *t, const struct amounts *a, int sign);
+/* So many more lines are ready, or fewer. */
 void team_ready(struct team *t, bool idle, int change);
+/* So many more idle-only workloads run, or fewer. */
 void team_idle_running(struct team *t, int change);
 
 /* The children of the deepest common ancestor that lead to A and B; the same team twice if A

@@ -39,8 +39,7 @@ static struct tree_node *merge(struct tree_node *left, struct tree_node *right)
     return right;
 }
 
-void tree_insert(struct tree_node **root, struct tree_node *n, uint64_t seed,
-                 tree_before_fn before)
+void tree_insert(struct tree_node **root, struct tree_node *n, uint64_t seed, tree_before_fn before)
 {
     uint64_t hash = map_hash(&seed, sizeof(seed));
     n->weight = (uint32_t)(hash ^ (hash >> 32));
@@ -82,8 +81,7 @@ struct tree_node *tree_at(struct tree_node *root, uint32_t index)
     return NULL;
 }
 
-uint32_t tree_rank(const struct tree_node *root, const struct tree_node *n,
-                   tree_before_fn before)
+uint32_t tree_rank(const struct tree_node *root, const struct tree_node *n, tree_before_fn before)
 {
     uint32_t rank = 0;
     while (root != NULL) {

@@ -15,7 +15,7 @@
 
 typedef bool (*tree_before_fn)(const struct tree_node *a, const struct tree_node *b);
 
-#define tree_entry(node_, type, member) ((type *)((char *)(node_) - offsetof(type, member)))
+#define tree_entry(node_, type, member) ((type *)((char *)(node_)-offsetof(type, member)))
 
 /* SEED decides the weight; use the id. The node must not be in a tree. */
 void tree_insert(struct tree_node **root, struct tree_node *n, uint64_t seed,
@@ -25,8 +25,7 @@ void tree_remove(struct tree_node **root, struct tree_node *n, tree_before_fn be
 /* The INDEX-th in order, from 0; NULL past the end. */
 struct tree_node *tree_at(struct tree_node *root, uint32_t index);
 /* How many come before N, which need not be in the tree. */
-uint32_t tree_rank(const struct tree_node *root, const struct tree_node *n,
-                   tree_before_fn before);
+uint32_t tree_rank(const struct tree_node *root, const struct tree_node *n, tree_before_fn before);
 
 static inline uint32_t tree_size(const struct tree_node *root)
 {

@@ -40,8 +40,7 @@ static enum sched_reason starts_now(struct sched *s, struct workload *w, const s
     struct amounts charge = place_charge(s);
     if (!gate_open(w->group, &charge, MASK_START, NULL))
         return SCHED_REASON_TEAM_LIMIT;
-    if (!reserve_binds(s, w, need) ||
-        place_within_gates(s, w, gang, MASK_START | MASK(VIEW_PLAN)))
+    if (!reserve_binds(s, w, need) || place_within_gates(s, w, gang, MASK_START | MASK(VIEW_PLAN)))
         return SCHED_REASON_NONE;
     return SCHED_REASON_RESERVED;
 }
@@ -75,8 +74,8 @@ static bool makes_room(struct sched *s, struct workload *w, const struct gang *g
     struct victims victims = {0};
     struct move_plan moves;
     bool evicts = evict_find(s, w, gang, need, &victims);
-    bool made = move_find(s, w, gang, need, &moves) &&
-                (!evicts || moves.price_ms <= victims.price_ms);
+    bool made =
+        move_find(s, w, gang, need, &moves) && (!evicts || moves.price_ms <= victims.price_ms);
     if (made)
         move_carry_out(s, w, &moves);
     else if (evicts)

@@ -76,8 +76,7 @@ bool units_strictly_lower(const struct group *g, const struct group *than)
 }
 
 /* By what right could the requester evict work of group G; SCHED_CAUSES = none. */
-static uint8_t right_over(const struct sched *s, const struct evicting *e,
-                          const struct group *g)
+static uint8_t right_over(const struct sched *s, const struct evicting *e, const struct group *g)
 {
     const struct group *me = e->w->group;
     if (group_idle(s, me))
@@ -87,7 +86,7 @@ static uint8_t right_over(const struct sched *s, const struct evicting *e,
     if (g->team != me->team)
         return e->no_reclaim ? SCHED_CAUSES : SCHED_CAUSE_RECLAIM;
     return group_rule(s, me)->may_preempt && units_strictly_lower(g, me) ? SCHED_CAUSE_PREEMPT
-                                                                   : SCHED_CAUSES;
+                                                                         : SCHED_CAUSES;
 }
 
 /* Running work of the own leaf that is strictly lower, in sum; and whether there is any. */
@@ -310,8 +309,7 @@ static void leaf_done(struct evicting *e, struct team *t)
         vec_push(&e->leaves, t);
 }
 
-static void leaf_collect(struct sched *s, struct evicting *e, struct team *t,
-                         struct amounts left)
+static void leaf_collect(struct sched *s, struct evicting *e, struct team *t, struct amounts left)
 {
     t->first_unit = (uint32_t)e->units.len;
     for (uint32_t end = tree_size(t->running);
@@ -388,7 +386,8 @@ void units_collect(struct sched *s, struct evicting *e)
     collect_in(s, e, &s->root, all);
 }
 
-/* ---- one node, or one domain ---------------------------------------------------------------------------- */
+/* ---- one node, or one domain
+ * ---------------------------------------------------------------------------- */
 
 /* By leaf, and in a leaf in the order in which they would go. */
 static bool goes_before(const struct workload *a, const struct workload *b)

@@ -2,10 +2,10 @@
 /*
  * Units: what could be evicted at once, collected per leaf in the order in which it would go.
  *
- * Used by search.c and evict.c only. The candidates of a leaf lie together (team.first_unit, unit_count):
- * lowest class, then lowest priority, then surplus tasks (who has most gives first), then whole
- * workloads, youngest first. Collection passes over branches that have nothing to give, and is
- * bounded: past UNITS_MAX candidates the rest is left for another turn.
+ * Used by search.c and evict.c only. The candidates of a leaf lie together (team.first_unit,
+ * unit_count): lowest class, then lowest priority, then surplus tasks (who has most gives first),
+ * then whole workloads, youngest first. Collection passes over branches that have nothing to give,
+ * and is bounded: past UNITS_MAX candidates the rest is left for another turn.
  */
 #ifndef ALLOT_SCHED_UNITS_H
 #define ALLOT_SCHED_UNITS_H
@@ -30,14 +30,14 @@ struct evicting {
     struct workload *w; /* the requester */
     const struct gang *gang;
     struct amounts need;
-    bool may_reclaim;         /* its class may, and its team could end within its share */
+    bool may_reclaim; /* its class may, and its team could end within its share */
     bool no_reclaim, surplus_only;
-    bool cut;                 /* more units exist than could go while a team is above its share */
-    bool gates_closed;        /* a gate is in the way: victims on any node may help */
+    bool cut;          /* more units exist than could go while a team is above its share */
+    bool gates_closed; /* a gate is in the way: victims on any node may help */
     VEC(struct unit) units;
     VEC(struct workload *) found; /* scratch */
-    VEC(struct team *) leaves; /* that have units */
-    VEC(uint32_t) taken;      /* indices of units, in the order of taking */
+    VEC(struct team *) leaves;    /* that have units */
+    VEC(uint32_t) taken;          /* indices of units, in the order of taking */
 };
 
 /* Could work of group G that needs that much have a right over anybody? A first, cheap look. */

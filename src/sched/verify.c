@@ -142,8 +142,8 @@ static void check_device(struct check *c, const struct node *n, uint32_t d)
         const struct use *u = &n->devices[d].use[v];
         bool full = u->milli > WHOLE_MILLI || u->milli < 0 || u->memory < 0 || u->tenants < 0;
         if (full || (u->memory > n->devices[d].memory && n->devices[d].memory > 0))
-            fail(c, "node %llu: device %u is over-allocated in view %d",
-                 (unsigned long long)n->id, d, v);
+            fail(c, "node %llu: device %u is over-allocated in view %d", (unsigned long long)n->id,
+                 d, v);
     }
 }
 

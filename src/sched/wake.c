@@ -8,7 +8,7 @@
 #include "sched/queue.h"
 #include "sched/units.h"
 
-#define SEARCHES 128 /* lines woken at once for their rights alone */
+#define SEARCHES 128   /* lines woken at once for their rights alone */
 #define TOUCHED_MAX 32 /* beyond that many nodes it is not worth looking */
 
 static bool fits_on(struct sched *s, const struct job_shape *job, const struct node *n)

@@ -94,7 +94,7 @@ static void holding_update(struct sched *s, struct workload *w)
     size_t i = 0;
     while (i < s->holding.len && s->holding.items[i] != w)
         i++;
-    bool listed = i < s->holding.len, holds = w->count[TASK_HELD] > 0;
+    bool listed = i<s->holding.len, holds = w->count[TASK_HELD]> 0;
     if (holds && !listed)
         vec_push(&s->holding, w);
     if (holds || !listed)

@@ -28,6 +28,7 @@ void workload_hold_ripens(struct sched *s, struct workload *w);
 
 /* The time at which back-off or hold ends; INT64_MAX = never. Used by the timer heap. */
 void workload_timer_set(struct sched *s, struct workload *w, int64_t at_ms);
+/* Order of the timer heap. */
 bool workload_timer_before(const struct heap_node *a, const struct heap_node *b);
 
 /* A removed workload of which nothing holds devices any more is forgotten. */

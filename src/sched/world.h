@@ -75,7 +75,7 @@ struct label {
     const char *key, *value; /* interned */
 };
 
-struct shape { /* of one task's request */
+struct shape {          /* of one task's request */
     struct shape *next; /* same hash */
     uint64_t hash;
     uint32_t refs;
@@ -87,7 +87,7 @@ struct shape { /* of one task's request */
     struct mig_need *mig;
     const char **types;
     struct label *labels;
-    struct amounts charge;   /* while pending; follows the inventory */
+    struct amounts charge; /* while pending; follows the inventory */
 };
 
 struct job_task {
@@ -106,20 +106,20 @@ struct job_shape { /* of a whole workload */
     uint64_t hash;
     uint32_t refs;
     uint32_t task_count, min_tasks, group_count;
-    bool uniform;            /* all tasks equal: tasks[] has one element */
+    bool uniform; /* all tasks equal: tasks[] has one element */
     bool spread;
     struct job_task *tasks;
-    uint32_t *order;         /* start order: higher rank first; NULL = by index */
-    uint32_t *pack;          /* packing order: hardest to place first; NULL = by index */
+    uint32_t *order; /* start order: higher rank first; NULL = by index */
+    uint32_t *pack;  /* packing order: hardest to place first; NULL = by index */
     struct job_group *groups;
     const char *required, *preferred; /* topology levels, interned, or NULL */
     int64_t limit_ms, expected_ms, min_run_ms, restart_cost_ms;
     struct amounts least, total; /* charges of the minimum and of all tasks, while pending */
-    uint64_t possible_epoch; /* of sched.inventory_epoch: an empty inventory could hold it */
-    uint64_t no_place_epoch; /* of sched.freed_epoch: the minimum had no place then */
-    uint64_t no_later_epoch; /* likewise in VIEW_THEN */
-    uint64_t chance_gen;     /* of sched.wake_gen: `chance` was found then */
-    bool chance;             /* some of it fits where something left */
+    uint64_t possible_epoch;     /* of sched.inventory_epoch: an empty inventory could hold it */
+    uint64_t no_place_epoch;     /* of sched.freed_epoch: the minimum had no place then */
+    uint64_t no_later_epoch;     /* likewise in VIEW_THEN */
+    uint64_t chance_gen;         /* of sched.wake_gen: `chance` was found then */
+    bool chance;                 /* some of it fits where something left */
 };
 
 /* ---- tasks and workloads ----------------------------------------------------------------- */
@@ -139,14 +139,14 @@ enum task_phase {
 
 struct task { /* exists once anything of the workload is not pending */
     struct workload *workload;
-    struct node *node;          /* HELD, RUNNING, LEAVING, ENDING */
-    struct task *prev, *next;   /* on the node */
-    int64_t since_ms;           /* start */
-    uint64_t behalf;            /* stopping: who profits; 0 = nobody, or BEHALF_UNKNOWN */
-    int32_t gpu_milli;          /* charge of this placement */
+    struct node *node;        /* HELD, RUNNING, LEAVING, ENDING */
+    struct task *prev, *next; /* on the node */
+    int64_t since_ms;         /* start */
+    uint64_t behalf;          /* stopping: who profits; 0 = nobody, or BEHALF_UNKNOWN */
+    int32_t gpu_milli;        /* charge of this placement */
     uint16_t device_count;
-    uint8_t phase;              /* enum task_phase */
-    uint8_t imagined;           /* scratch of evict.c: taken out of VIEW_THEN on trial */
+    uint8_t phase;    /* enum task_phase */
+    uint8_t imagined; /* scratch of evict.c: taken out of VIEW_THEN on trial */
     union {
         uint16_t small[DEVICES_INLINE];
         uint16_t *large;
@@ -161,54 +161,54 @@ struct tree_node {
 };
 
 enum workload_place {
-    PLACE_NONE,    /* nothing of it can be started */
-    PLACE_GROUP,   /* waits in its group, nothing runs */
-    PLACE_LINE,    /* waits in a line of its own, something runs or ran */
-    PLACE_BACKOFF  /* waits for a time */
+    PLACE_NONE,   /* nothing of it can be started */
+    PLACE_GROUP,  /* waits in its group, nothing runs */
+    PLACE_LINE,   /* waits in a line of its own, something runs or ran */
+    PLACE_BACKOFF /* waits for a time */
 };
 
 struct workload {
     uint64_t id, age;
     struct group *group;
-    struct tree_node wait;     /* in group->waiting */
-    struct tree_node run;      /* in team->running, while RUNNING tasks and preemptible */
-    struct task *tasks;        /* NULL while all are pending */
-    struct line *own;          /* PLACE_LINE */
+    struct tree_node wait; /* in group->waiting */
+    struct tree_node run;  /* in team->running, while RUNNING tasks and preemptible */
+    struct task *tasks;    /* NULL while all are pending */
+    struct line *own;      /* PLACE_LINE */
     struct workload *short_prev, *short_next; /* in sched.below, gangs below their minimum */
-    struct heap_node timer;    /* in sched.timers */
-    int64_t timer_ms;          /* back-off or expiry of the hold */
+    struct heap_node timer;                   /* in sched.timers */
+    int64_t timer_ms;                         /* back-off or expiry of the hold */
     int64_t short_since_ms;
-    uint64_t started_turn;     /* sched.turn of its last start */
-    uint64_t moved_epoch;      /* sched.outside_epoch when it was last moved */
-    uint64_t held_epoch;       /* sched.freed_epoch when a better start was last looked for */
-    uint64_t won_epoch;        /* sched.outside_epoch when it last won its place by reclaim */
+    uint64_t started_turn; /* sched.turn of its last start */
+    uint64_t moved_epoch;  /* sched.outside_epoch when it was last moved */
+    uint64_t held_epoch;   /* sched.freed_epoch when a better start was last looked for */
+    uint64_t won_epoch;    /* sched.outside_epoch when it last won its place by reclaim */
     uint32_t count[TASK_PHASES];
-    uint32_t lost;             /* RUNNING tasks on nodes that are down */
-    uint32_t moving;           /* its tasks in sched.moving */
-    uint32_t victims;          /* LEAVING tasks that stop on its behalf */
-    uint8_t place;             /* enum workload_place */
-    uint8_t failures;          /* launches refused in a row */
-    bool removed;              /* forgotten by the caller, tasks still stopping */
-    bool is_short;             /* in sched.below */
+    uint32_t lost;    /* RUNNING tasks on nodes that are down */
+    uint32_t moving;  /* its tasks in sched.moving */
+    uint32_t victims; /* LEAVING tasks that stop on its behalf */
+    uint8_t place;    /* enum workload_place */
+    uint8_t failures; /* launches refused in a row */
+    bool removed;     /* forgotten by the caller, tasks still stopping */
+    bool is_short;    /* in sched.below */
     bool in_running;
-    uint8_t hold_cause;        /* enum sched_cause of its promise */
-    int32_t held_milli;        /* scratch of explain.c */
+    uint8_t hold_cause; /* enum sched_cause of its promise */
+    int32_t held_milli; /* scratch of explain.c */
 };
 
 enum line_state { LINE_EMPTY, LINE_READY, LINE_PARKED };
 
 struct line {
-    struct heap_node node;      /* in team->ready[idle], when LINE_READY */
-    struct line *prev, *next;   /* in team->parked, when LINE_PARKED */
-    struct lot *lot;            /* NULL: a workload's own line */
-    struct group *group;        /* of the head; a parked lot: which was tried */
-    struct workload *head;      /* who is next */
-    struct amounts need;        /* charge of what would start next */
-    uint64_t tried;             /* sched.turn when it was last parked */
-    uint64_t searched;          /* sched.change_gen when it was last woken for its rights */
-    uint32_t round;             /* 0 = below its minimum; else 1 + surplus tasks it has */
-    uint8_t state;              /* enum line_state */
-    uint8_t reason;             /* enum sched_reason of the last failure */
+    struct heap_node node;    /* in team->ready[idle], when LINE_READY */
+    struct line *prev, *next; /* in team->parked, when LINE_PARKED */
+    struct lot *lot;          /* NULL: a workload's own line */
+    struct group *group;      /* of the head; a parked lot: which was tried */
+    struct workload *head;    /* who is next */
+    struct amounts need;      /* charge of what would start next */
+    uint64_t tried;           /* sched.turn when it was last parked */
+    uint64_t searched;        /* sched.change_gen when it was last woken for its rights */
+    uint32_t round;           /* 0 = below its minimum; else 1 + surplus tasks it has */
+    uint8_t state;            /* enum line_state */
+    uint8_t reason;           /* enum sched_reason of the last failure */
 };
 
 struct lot {
@@ -219,7 +219,7 @@ struct lot {
     struct line line;
 };
 
-struct group { /* workloads that differ in id and age only */
+struct group {          /* workloads that differ in id and age only */
     struct group *next; /* same hash */
     uint64_t hash;
     uint32_t refs;
@@ -236,7 +236,7 @@ struct group { /* workloads that differ in id and age only */
 
 struct team {
     uint64_t id, age;
-    struct team *parent; /* NULL for the root of all only */
+    struct team *parent;         /* NULL for the root of all only */
     VEC(struct team *) children; /* by age, id */
     int64_t guarantee[SCHED_RESOURCES], limit[SCHED_RESOURCES];
     int64_t weight;
@@ -250,12 +250,12 @@ struct team {
     uint32_t ready_count[2];                 /* ready lines of the subtree; [1] = idle only */
     struct heap ready[2];
     struct line *parked;
-    struct tree_node *running;               /* preemptible workloads, last victim first */
-    uint32_t elastic_running;                /* of these, such as may have surplus tasks */
-    uint32_t idle_running;                   /* of these, idle-only ones, in the subtree */
-    uint32_t first_unit, unit_count;         /* scratch of evict.c: its candidates, in a leaf */
-    uint32_t next_unit;                      /* before it, all are out or passed over */
-    uint32_t units_below;                    /* likewise, candidates of the subtree */
+    struct tree_node *running;       /* preemptible workloads, last victim first */
+    uint32_t elastic_running;        /* of these, such as may have surplus tasks */
+    uint32_t idle_running;           /* of these, idle-only ones, in the subtree */
+    uint32_t first_unit, unit_count; /* scratch of evict.c: its candidates, in a leaf */
+    uint32_t next_unit;              /* before it, all are out or passed over */
+    uint32_t units_below;            /* likewise, candidates of the subtree */
 };
 
 /* ---- nodes ------------------------------------------------------------------------------- */
@@ -278,21 +278,21 @@ struct node {
     const char *gpu_type;
     struct device *devices;
     uint32_t device_count;
-    uint32_t whole_count;         /* devices that are not slices */
+    uint32_t whole_count; /* devices that are not slices */
     struct label *labels;
     uint32_t label_count;
     bool up, schedulable;
     int64_t cpu, memory;
     int64_t cpu_used[VIEWS], memory_used[VIEWS];
-    int64_t milli_used[VIEWS];    /* of devices that are not slices */
-    uint32_t idle[VIEWS];         /* whole devices without tenants */
-    struct task *tasks;           /* all that are HELD, RUNNING, LEAVING or ENDING here */
-    uint32_t *domain;             /* per topology level; see place.h */
-    uint64_t refused_by;          /* the last workload whose launch failed here */
-    uint32_t refusals;            /* in a row by different workloads */
-    int64_t avoid_until_ms;       /* not used before then where another node fits */
-    bool touched;                 /* in sched.touched */
-    uint32_t mark;                /* scratch of place.c: tasks of the workload being placed */
+    int64_t milli_used[VIEWS]; /* of devices that are not slices */
+    uint32_t idle[VIEWS];      /* whole devices without tenants */
+    struct task *tasks;        /* all that are HELD, RUNNING, LEAVING or ENDING here */
+    uint32_t *domain;          /* per topology level; see place.h */
+    uint64_t refused_by;       /* the last workload whose launch failed here */
+    uint32_t refusals;         /* in a row by different workloads */
+    int64_t avoid_until_ms;    /* not used before then where another node fits */
+    bool touched;              /* in sched.touched */
+    uint32_t mark;             /* scratch of place.c: tasks of the workload being placed */
 };
 
 /* ---- the whole --------------------------------------------------------------------------- */
@@ -312,44 +312,44 @@ struct reservation {
     uint64_t last;             /* id of who has it, or had it last: tried in every turn */
     uint64_t before;           /* who had it in the turn before */
     int64_t start_ms;
-    unsigned attempts;         /* plans made in this turn */
+    unsigned attempts; /* plans made in this turn */
 };
 
 struct sched {
     struct sched_config config;
     int64_t now_ms;
-    struct map strings;            /* interned */
+    struct map strings;                          /* interned */
     struct map shapes, job_shapes, groups, lots; /* chains by hash */
-    struct map teams, nodes, workloads;    /* by id */
-    struct team root;              /* above the top teams; no gates */
-    VEC(struct node *) node_list;  /* by order, id */
-    VEC(const char *) levels;      /* topology */
-    VEC(const char *) domains;     /* paths of labels, interned; a domain is its index + 1 */
-    uint64_t outside_epoch;        /* counts what the caller reports, but for awaited stops */
-    uint64_t inventory_epoch;      /* counts changes of nodes and topology */
-    uint64_t freed_epoch;          /* counts events after which something may fit that did not */
-    struct amounts capacity;       /* what shares are made of; see node_capacity() */
-    bool capacity_stale;           /* nodes changed, or the use of a drained one */
-    bool shares_stale;             /* demand, quota or capacity changed */
-    bool retry;                    /* some parked lines may have a chance again */
-    bool retry_all;                /* all may: quota or inventory changed */
-    VEC(struct node *) touched;    /* nodes that something left since lines were last woken */
-    uint64_t wake_gen;             /* counts wakings */
-    uint64_t change_gen;           /* counts wakings that had a cause */
-    bool retry_parts;              /* the coming waking only goes on with the last */
-    uint32_t search_parts;         /* of which each waking takes one */
-    uint32_t claimants;            /* lines with a right to evict, at the last waking */
-    uint64_t turn;                 /* counts turns */
-    unsigned place_searches;       /* of evict.c, in this turn */
-    bool put_off;                  /* a victim that has just started was passed over */
-    bool wake_soon;                /* something was put off to the next turn */
-    struct workload *below;        /* gangs below their minimum */
+    struct map teams, nodes, workloads;          /* by id */
+    struct team root;                            /* above the top teams; no gates */
+    VEC(struct node *) node_list;                /* by order, id */
+    VEC(const char *) levels;                    /* topology */
+    VEC(const char *) domains;  /* paths of labels, interned; a domain is its index + 1 */
+    uint64_t outside_epoch;     /* counts what the caller reports, but for awaited stops */
+    uint64_t inventory_epoch;   /* counts changes of nodes and topology */
+    uint64_t freed_epoch;       /* counts events after which something may fit that did not */
+    struct amounts capacity;    /* what shares are made of; see node_capacity() */
+    bool capacity_stale;        /* nodes changed, or the use of a drained one */
+    bool shares_stale;          /* demand, quota or capacity changed */
+    bool retry;                 /* some parked lines may have a chance again */
+    bool retry_all;             /* all may: quota or inventory changed */
+    VEC(struct node *) touched; /* nodes that something left since lines were last woken */
+    uint64_t wake_gen;          /* counts wakings */
+    uint64_t change_gen;        /* counts wakings that had a cause */
+    bool retry_parts;           /* the coming waking only goes on with the last */
+    uint32_t search_parts;      /* of which each waking takes one */
+    uint32_t claimants;         /* lines with a right to evict, at the last waking */
+    uint64_t turn;              /* counts turns */
+    unsigned place_searches;    /* of evict.c, in this turn */
+    bool put_off;               /* a victim that has just started was passed over */
+    bool wake_soon;             /* something was put off to the next turn */
+    struct workload *below;     /* gangs below their minimum */
     VEC(struct workload *) holding;
-    struct heap timers;            /* back-off and holds */
-    int64_t protected_until_ms;    /* when a victim that was passed over loses protection */
-    uint32_t stopping;             /* LEAVING and ENDING tasks */
-    uint32_t ending_running;       /* RUNNING and HELD tasks that say when they end */
-    uint32_t stopping_unknown;     /* restored stopping tasks: whom they stop for is unknown */
+    struct heap timers;         /* back-off and holds */
+    int64_t protected_until_ms; /* when a victim that was passed over loses protection */
+    uint32_t stopping;          /* LEAVING and ENDING tasks */
+    uint32_t ending_running;    /* RUNNING and HELD tasks that say when they end */
+    uint32_t stopping_unknown;  /* restored stopping tasks: whom they stop for is unknown */
     VEC(struct sched_decision) decisions;
     struct sched_decisions result; /* of the last turn */
     struct arena arena;            /* device lists of the decisions */

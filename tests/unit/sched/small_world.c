@@ -28,16 +28,22 @@ void world_done(struct small_world *w)
     w->s = NULL;
 }
 
-static void node_set(struct small_world *w, uint64_t id, uint32_t gpus, bool up,
-                     bool schedulable, const struct sched_label *label)
+static void node_set(struct small_world *w, uint64_t id, uint32_t gpus, bool up, bool schedulable,
+                     const struct sched_label *label)
 {
     struct sched_device devices[DEVICES_HERE] = {{0}};
     for (uint32_t d = 0; d < gpus; d++)
         devices[d].memory_bytes = 80 * GIB;
-    struct sched_node node = {.id = id, .order = id, .gpu_type = "H100", .devices = devices,
-                              .device_count = gpus, .cpu_milli = SCHED_UNLIMITED,
-                              .memory_bytes = SCHED_UNLIMITED, .labels = label,
-                              .label_count = label != NULL, .up = up,
+    struct sched_node node = {.id = id,
+                              .order = id,
+                              .gpu_type = "H100",
+                              .devices = devices,
+                              .device_count = gpus,
+                              .cpu_milli = SCHED_UNLIMITED,
+                              .memory_bytes = SCHED_UNLIMITED,
+                              .labels = label,
+                              .label_count = label != NULL,
+                              .up = up,
                               .schedulable = schedulable};
     assert_int_equal(sched_node_set(w->s, &node), 0);
 }
@@ -62,7 +68,10 @@ void world_node_label(struct small_world *w, uint64_t id, uint32_t gpus, const c
 void world_team_full(struct small_world *w, uint64_t id, uint64_t parent, int64_t guarantee,
                      int64_t limit, int64_t weight, int priority)
 {
-    struct sched_team team = {.id = id, .parent = parent, .age = id, .weight = weight,
+    struct sched_team team = {.id = id,
+                              .parent = parent,
+                              .age = id,
+                              .weight = weight,
                               .priority = priority,
                               .guarantee = {guarantee, SCHED_UNLIMITED, SCHED_UNLIMITED},
                               .limit = {limit, SCHED_UNLIMITED, SCHED_UNLIMITED}};

@@ -38,23 +38,23 @@ struct small_world {
 
 struct job { /* zero = the default said beside it */
     uint64_t team;
-    uint64_t id;               /* the next one */
-    int gpu_milli;             /* of each task: below 1000 a fraction, else whole devices */
-    int64_t gpu_memory;        /* instead: bytes of one device */
-    const char *mig;           /* instead: one slice of this profile */
+    uint64_t id;        /* the next one */
+    int gpu_milli;      /* of each task: below 1000 a fraction, else whole devices */
+    int64_t gpu_memory; /* instead: bytes of one device */
+    const char *mig;    /* instead: one slice of this profile */
     int cpu_milli;
     int64_t memory;
-    unsigned tasks, min;       /* 1; all */
-    enum sched_class class_;   /* training if `other_class` is not set */
+    unsigned tasks, min;     /* 1; all */
+    enum sched_class class_; /* training if `other_class` is not set */
     bool other_class;
     int priority;
-    bool firm;                 /* not preemptible */
+    bool firm; /* not preemptible */
     bool no_burst, spread;
     uint64_t only_node;
     const char *gpu_type;
     const char *required, *preferred;
     int64_t limit_ms, min_run_ms;
-    bool strict;               /* not accepted earlier: may be refused */
+    bool strict; /* not accepted earlier: may be refused */
 };
 
 void world_init(struct small_world *w);

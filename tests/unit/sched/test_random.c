@@ -104,9 +104,14 @@ static void change_node(struct history *h)
         struct sched_device devices[8] = {{0}};
         for (uint32_t d = 0; d < gpus; d++)
             devices[d].memory_bytes = 80LL << 30;
-        struct sched_node node = {.id = id, .order = id, .gpu_type = "H100", .devices = devices,
-                                  .device_count = gpus, .cpu_milli = SCHED_UNLIMITED,
-                                  .memory_bytes = SCHED_UNLIMITED, .up = pick(h, 4) > 0,
+        struct sched_node node = {.id = id,
+                                  .order = id,
+                                  .gpu_type = "H100",
+                                  .devices = devices,
+                                  .device_count = gpus,
+                                  .cpu_milli = SCHED_UNLIMITED,
+                                  .memory_bytes = SCHED_UNLIMITED,
+                                  .up = pick(h, 4) > 0,
                                   .schedulable = pick(h, 4) > 0};
         if (sched_node_set(h->w.s, &node) == 0)
             return;
@@ -119,8 +124,7 @@ static void stop_removed(struct history *h)
     for (uint64_t id = 1; id <= h->w.next_id; id++) {
         enum sched_task_state state;
         for (uint32_t t = 0; h->tasks[id] == 0 && t < 5; t++)
-            if (sched_task_state(h->w.s, id, t, &state, NULL) == 0 &&
-                state == SCHED_TASK_STOPPING)
+            if (sched_task_state(h->w.s, id, t, &state, NULL) == 0 && state == SCHED_TASK_STOPPING)
                 sched_task_stopped(h->w.s, id, t, SCHED_STOP_DONE, h->w.now_ms);
     }
 }
