@@ -23,6 +23,7 @@
 #define LAST_DEFAULT "50"
 #define PAGE_MAX "1000"
 #define RETRY_MS 500
+#define TYPE_WIDTH 18
 
 /* Ends the stream from inside. */
 #define STREAM_INTERRUPTED 1
@@ -66,7 +67,7 @@ static void print_event(struct cli *cli, struct json_object *e)
     const char *type = cli_safe(cli, cli_json_text(e, "type"));
     const char *name = cli_json_text(e, "name"), *message = cli_json_text(e, "message");
     int64_t id = cli_json_int(e, "workload", 0), task = cli_json_int(e, "task", -1);
-    const char *who = "";
+    const char *who = "", *when = clock_text(cli, e), *lead;
 
     if (id > 0)
         who = task >= 0
@@ -77,10 +78,13 @@ static void print_event(struct cli *cli, struct json_object *e)
         who = arena_printf(&cli->arena, "%s ", cli_safe(cli, cli_json_text(e, "team")));
     else if (cli_json_text(e, "node"))
         who = arena_printf(&cli->arena, "%s ", cli_safe(cli, cli_json_text(e, "node")));
-    fprintf(cli->out, "%s%s%s  %s%-18s%s  %s%s\n", cli_style_begin(&cli->style, CLI_DIM),
-            clock_text(cli, e), cli_style_end(&cli->style),
-            cli_style_begin(&cli->style, type_color(type)), type, cli_style_end(&cli->style), who,
-            cli_safe(cli, message));
+    lead =
+        arena_printf(&cli->arena, "%s%s%s  %s%-*s%s  ", cli_style_begin(&cli->style, CLI_DIM), when,
+                     cli_style_end(&cli->style), cli_style_begin(&cli->style, type_color(type)),
+                     TYPE_WIDTH, type, cli_style_end(&cli->style));
+    cli_wrap_after(cli->out, lead, (int)strlen(when) + 2 + TYPE_WIDTH + 2,
+                   arena_printf(&cli->arena, "%s%s", who, cli_safe(cli, message)),
+                   cli->style.tty ? cli->style.width : 0);
 }
 
 static void take_event(struct cli *cli, struct json_object *e)
@@ -151,7 +155,7 @@ static int follow(struct watch *w, struct err *err)
         if (r < 0 && !cli_is_unreachable(r))
             return r;
         if (r < 0 && !told)
-            fprintf(w->cli->err, "allot: lost the server; waiting for it to come back\n");
+            cli_say(w->cli, "lost the server; waiting for it to come back");
         told = r < 0;
         nanosleep(&pause, NULL);
     }

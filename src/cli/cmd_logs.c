@@ -14,17 +14,45 @@
 #include "cli/interrupt.h"
 #include "cli/json.h"
 #include "cli/options.h"
+#include "cli/render.h"
 #include "cli/session.h"
+
+struct output {
+    struct cli *cli;
+    bool any; /* something was printed */
+};
 
 static int write_bytes(void *user, const char *data, size_t len)
 {
-    struct cli *cli = user;
+    struct output *o = user;
 
     if (cli_interrupt_pending())
         return 1;
     if (len == 0)
         return 0;
-    return fwrite(data, 1, len, cli->out) == len ? 0 : -EPIPE;
+    o->any = true;
+    return fwrite(data, 1, len, o->cli->out) == len ? 0 : -EPIPE;
+}
+
+/* Why a workload that waits, or never ran, has written nothing. Silence of one that runs or ran
+ * speaks for itself. */
+static void tell_why_silent(struct cli *cli, uint64_t id)
+{
+    const char *path = cli_path(cli, "/v1/workloads/%llu", (unsigned long long)id);
+    _cleanup_json_ struct json_object *w = NULL;
+    struct err err = ERR_INIT;
+    const char *state, *message;
+
+    if (cli_get(cli, path, &w, &err) < 0)
+        return;
+    state = cli_json_text(w, "state");
+    message = cli_safe(cli, cli_json_text(w, "message"));
+    if (state && strcmp(state, "pending") == 0)
+        cli_say(cli, arena_printf(&cli->arena, "no output yet: %s ('allot why %llu' tells more)",
+                                  *message ? message : "it waits", (unsigned long long)id));
+    else if (cli_is_final(state) && cli_json_time(w, "started_at") == 0)
+        cli_say(cli, arena_printf(&cli->arena, "no output: it never ran%s%s", *message ? ": " : "",
+                                  message));
 }
 
 /* One read of what is there. */
@@ -33,6 +61,7 @@ static int print_once(struct cli *cli, uint64_t id, const struct cli_args *args,
     static const char *const passed[] = {"task", "attempt", "tail", "offset"};
     _cleanup_(http_reply_done) struct http_reply reply = HTTP_REPLY_INIT;
     const char *path = cli_path(cli, "/v1/workloads/%llu/logs", (unsigned long long)id);
+    struct output output = {.cli = cli};
     struct http_client *c;
     const char *separator = "?";
     int r = cli_client(cli, &c, err);
@@ -48,9 +77,11 @@ static int print_once(struct cli *cli, uint64_t id, const struct cli_args *args,
                             cli_path(cli, "%s", v));
         separator = "&";
     }
-    r = http_client_stream(c, path, NULL, write_bytes, cli, &reply, err);
+    r = http_client_stream(c, path, NULL, write_bytes, &output, &reply, err);
     if (r == 0 && reply.status != 200)
-        return cli_problem(&reply, err);
+        r = cli_problem(&reply, err);
+    if ((r == 0 || r == -ENOENT) && !output.any)
+        tell_why_silent(cli, id);
     return r < 0 ? r : 0;
 }
 
@@ -74,15 +105,18 @@ static int all_tasks(struct cli *cli, uint64_t id, uint32_t *ret_count, struct e
         return r;
     count = cli_json_int(w, "tasks", 1);
     if (count > CLI_FOLLOW_MAX)
-        fprintf(cli->err, "allot: showing tasks 0 to %d of %lld; --task N shows another\n",
-                CLI_FOLLOW_MAX - 1, (long long)count);
+        cli_say(cli,
+                arena_printf(&cli->arena, "showing tasks 0 to %d of %lld; --task N shows another",
+                             CLI_FOLLOW_MAX - 1, (long long)count));
     *ret_count = count < 1 ? 1 : count > CLI_FOLLOW_MAX ? CLI_FOLLOW_MAX : (uint32_t)count;
     return 0;
 }
 
+/* With --follow to the end, without it what is there of all tasks. */
 static int follow(struct cli *cli, uint64_t id, const struct cli_args *args, struct err *err)
 {
-    struct cli_follow_options options = {.task_count = 1, .from_now = true};
+    struct cli_follow_options options = {
+        .task_count = 1, .from_now = true, .once = !cli_option_given(args, "follow")};
     struct cli_follow *f;
     int64_t task;
     int r = number_option(args, "task", 0, &task, err);
@@ -94,6 +128,8 @@ static int follow(struct cli *cli, uint64_t id, const struct cli_args *args, str
     options.first_task = (uint32_t)task;
     if (r == 0 && cli_option_given(args, "all"))
         r = all_tasks(cli, id, &options.task_count, err);
+    if (r == 0)
+        tell_why_silent(cli, id);
     if (r == 0)
         r = cli_follow_start(cli, id, &options, &f, err);
     if (r < 0)
@@ -131,7 +167,7 @@ static int run(struct cli *cli, const struct cli_args *args)
 static const struct cli_option options[] = {
     {.name = "follow", .letter = 'f', .help = "go on until the workload has ended"},
     {.name = "task", .letter = 't', .arg = "N", .help = "of this task (default 0)"},
-    {.name = "all", .letter = 'a', .help = "follow all tasks, each line with its task in front"},
+    {.name = "all", .letter = 'a', .help = "of all tasks, each line with its task in front"},
     {.name = "tail", .letter = 'n', .arg = "LINES", .help = "begin with the last so many lines"},
     {.name = "attempt", .arg = "N", .help = "of an earlier attempt (default: the newest)"},
     {.name = "offset", .arg = "BYTES", .help = "begin at this byte"},
@@ -144,7 +180,8 @@ const struct cli_command cli_logs = {
     .summary = "print what a workload's tasks wrote",
     .usage = "[OPTIONS] ID",
     .description =
-        "Prints standard output and standard error of a task, in the order written. With --follow "
+        "Prints standard output and standard error of a task, in the order written; with --all of "
+        "every task, one after the other. With --follow "
         "it goes on until the workload has ended, through evictions (the next attempt is taken "
         "up) and restarts of the server (nothing is lost or printed twice).",
     .examples = "allot logs 81\nallot logs -f digits\nallot logs -f --all digits\n"

@@ -15,6 +15,8 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -44,10 +46,11 @@ struct watch {
     const char *name;
     struct cli_follow *follow; /* NULL = nothing has run yet */
     enum wish wish;
-    bool lost;      /* the server did not answer the last time */
-    bool line_open; /* a status line stands on the terminal */
-    char said[256]; /* the status last shown */
-    char state[16]; /* of the workload, at the last look */
+    bool lost;                                  /* the server did not answer the last time */
+    bool line_open;                             /* a status line stands on the terminal */
+    char said[256];                             /* the status last shown */
+    char refusal[sizeof((struct err){0}.text)]; /* of a launch, as last told */
+    char state[16];                             /* of the workload, at the last look */
     int64_t restarts;
     int64_t tasks;
     int64_t since_ms;         /* when it began to wait, by the boot clock */
@@ -70,7 +73,7 @@ static void say(struct watch *w, const char *text)
     if (w->follow)
         cli_follow_pause(w->follow, true);
     clear_line(w);
-    fprintf(w->cli->err, "allot: %s\n", text);
+    cli_say(w->cli, text);
     fflush(w->cli->err);
     if (w->follow)
         cli_follow_pause(w->follow, false);
@@ -88,12 +91,38 @@ static void show_status(struct watch *w, const char *key, const char *text)
             say(w, text);
         return;
     }
-    fprintf(w->cli->err, "\r\033[Kallot: %.*s", w->cli->style.width - 8, text);
+    fprintf(w->cli->err, "\r\033[Kallot: %.*s", w->cli->err_width - 8, text);
     fflush(w->cli->err);
     w->line_open = true;
 }
 
 /* ---- waiting ------------------------------------------------------------------------------ */
+
+/* "; starts in about 10m", or "" where that is not known. */
+static const char *estimate_text(struct cli *cli, struct json_object *x, const char *what)
+{
+    int64_t in_ms = cli_json_int(x, "start_in_ms", 0);
+
+    if (cli_json_time(x, "start_at") == 0 || in_ms < MS_PER_S)
+        return "";
+    return arena_printf(&cli->arena, "; %s in about %s", what, cli_duration(in_ms, &cli->arena));
+}
+
+/* A launch that failed: why, once for each reason, and when the next is. */
+static void show_refusal(struct watch *w, struct json_object *x)
+{
+    const char *message = cli_safe(w->cli, cli_json_text(w->last, "message"));
+    static const char key[] = "waiting to try again";
+
+    if (*message && strncmp(message, w->refusal, sizeof(w->refusal) - 1) != 0) {
+        snprintf(w->refusal, sizeof(w->refusal), "%s", message);
+        say(w, arena_printf(&w->cli->arena, "%s; it is tried again ('allot stop %llu' ends that)",
+                            message, (unsigned long long)w->id));
+    }
+    if (w->cli->err_tty || *message == '\0')
+        show_status(w, key,
+                    arena_printf(&w->cli->arena, "%s%s", key, estimate_text(w->cli, x, "next")));
+}
 
 /* "waiting, 2 of 5 in research: team at its limit; starts in about 10m" */
 static void show_wait(struct watch *w)
@@ -101,21 +130,20 @@ static void show_wait(struct watch *w)
     _cleanup_json_ struct json_object *x = NULL;
     struct cli *cli = w->cli;
     struct err err = ERR_INIT;
-    const char *estimate = "", *key;
-    int64_t in_ms;
+    const char *reason, *key;
 
-    if (cli_get(cli, arena_printf(&cli->arena, "%s/explain", w->path), &x, &err) < 0 ||
-        cli_json_text(x, "reason") == NULL || cli_json_int(x, "position", 0) == 0)
+    if (cli_get(cli, arena_printf(&cli->arena, "%s/explain", w->path), &x, &err) < 0)
         return;
-    in_ms = cli_json_int(x, "start_in_ms", 0);
-    if (cli_json_time(x, "start_at") && in_ms >= MS_PER_S)
-        estimate =
-            arena_printf(&cli->arena, "; starts in about %s", cli_duration(in_ms, &cli->arena));
+    reason = cli_json_text(x, "reason");
+    if (reason && strcmp(reason, "backoff") == 0)
+        show_refusal(w, x);
+    if (reason == NULL || cli_json_int(x, "position", 0) == 0)
+        return;
     key = arena_printf(
         &cli->arena, "waiting, %lld of %lld in %s: %s", (long long)cli_json_int(x, "position", 0),
         (long long)cli_json_int(x, "pending", 0), cli_safe(cli, cli_json_text(x, "team")),
         cli_reason_text(cli, cli_json_text(x, "reason")));
-    show_status(w, key, arena_printf(&cli->arena, "%s%s", key, estimate));
+    show_status(w, key, arena_printf(&cli->arena, "%s%s", key, estimate_text(cli, x, "starts")));
 }
 
 static int begin_stream(struct watch *w, struct err *err)
@@ -186,11 +214,18 @@ static int look(struct watch *w, struct err *err)
 
 /* ---- ^C ----------------------------------------------------------------------------------- */
 
-/* One key, or 0 when another signal came: that means stop. */
-static char ask_key(void)
+static void put_question(struct cli *cli)
+{
+    fprintf(cli->err, "[d]etach, [s]top it, or [c]ontinue watching? ");
+    fflush(cli->err);
+}
+
+/* One of the keys, or 0 when another signal came or the terminal went: that means stop. Any other
+ * key brings the question again. */
+static char ask_key(struct cli *cli)
 {
     struct termios before, raw;
-    char key = 0;
+    char keys[16] = ""; /* some send several bytes */
 
     if (tcgetattr(STDIN_FILENO, &before) < 0)
         return 0;
@@ -202,11 +237,14 @@ static char ask_key(void)
 
         if (poll(&p, 1, 200) <= 0)
             continue;
-        if (read(STDIN_FILENO, &key, 1) <= 0 || strchr("dDsSqQcC", key))
+        keys[0] = '\0';
+        if (read(STDIN_FILENO, keys, sizeof(keys)) <= 0 || (keys[0] && strchr("dDsSqQcC", keys[0])))
             break;
+        fputc('\n', cli->err);
+        put_question(cli);
     }
     tcsetattr(STDIN_FILENO, TCSANOW, &before);
-    return key;
+    return keys[0] && strchr("dDsSqQcC", keys[0]) ? keys[0] : 0;
 }
 
 static enum wish ask(struct watch *w)
@@ -216,12 +254,13 @@ static enum wish ask(struct watch *w)
     if (w->follow)
         cli_follow_pause(w->follow, true);
     clear_line(w);
-    fprintf(w->cli->err,
-            "\nallot: %s (%llu) runs on the server. "
-            "[d]etach, [s]top it, or [c]ontinue watching? ",
-            cli_safe(w->cli, w->name), (unsigned long long)w->id);
-    fflush(w->cli->err);
-    key = ask_key();
+    fputc('\n', w->cli->err);
+    cli_say(w->cli, arena_printf(&w->cli->arena,
+                                 "%s (%llu) is the server's and does not need this "
+                                 "program",
+                                 cli_safe(w->cli, w->name), (unsigned long long)w->id));
+    put_question(w->cli);
+    key = ask_key(w->cli);
     if (cli_interrupt_taken())
         key = 's';
     fprintf(w->cli->err, "%c\n", key ? key : 's');
@@ -330,7 +369,8 @@ static void finish_stream(struct watch *w, bool drain)
     }
     cli_follow_stop(w->follow);
     if (cli_follow_join(w->follow, &err) < 0 && drain)
-        fprintf(w->cli->err, "allot: the log is incomplete: %s\n", cli_safe(w->cli, err.text));
+        cli_say(w->cli, arena_printf(&w->cli->arena, "the log is incomplete: %s",
+                                     cli_safe(w->cli, err.text)));
     w->follow = NULL;
 }
 
@@ -367,8 +407,9 @@ static int watch_to_end(struct watch *w)
         cli_fail(w->cli, &err);
         code = CLI_EXIT_OWN;
     } else if (w->wish == WISH_DETACH) {
-        fprintf(w->cli->err, "allot: detached; it goes on. 'allot logs -f %llu' watches it\n",
-                (unsigned long long)w->id);
+        cli_say(w->cli, arena_printf(&w->cli->arena,
+                                     "detached; it goes on. 'allot logs -f %llu' watches it",
+                                     (unsigned long long)w->id));
     } else if (w->wish == WISH_LEAVE) {
         code = CLI_EXIT_INTERRUPTED;
     } else {
@@ -377,6 +418,24 @@ static int watch_to_end(struct watch *w)
     cli_interrupt_end();
     json_object_put(w->last);
     return code;
+}
+
+/* Who pipes something in expects the task to read it. */
+static void warn_of_input(struct cli *cli)
+{
+    struct pollfd p = {.fd = STDIN_FILENO, .events = POLLIN};
+    struct stat st;
+    int waiting = 0;
+
+    if (cli->in_tty || fstat(STDIN_FILENO, &st) < 0)
+        return;
+    if (S_ISREG(st.st_mode))
+        waiting = st.st_size > lseek(STDIN_FILENO, 0, SEEK_CUR);
+    else if ((S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode)) && poll(&p, 1, 0) > 0)
+        (void)ioctl(STDIN_FILENO, FIONREAD, &waiting);
+    if (waiting > 0)
+        cli_say(cli, "standard input does not reach the task, which reads an empty one; have it "
+                     "read a file, or use 'allot exec'");
 }
 
 static int run(struct cli *cli, const struct cli_args *args)
@@ -401,8 +460,9 @@ static int run(struct cli *cli, const struct cli_args *args)
         fprintf(cli->out, "%llu\n", (unsigned long long)w.id);
     if (cli->json || cli_option_given(args, "detach"))
         return 0;
-    fprintf(cli->err, "allot: %s (%llu) submitted\n", cli_safe(cli, w.name),
-            (unsigned long long)w.id);
+    cli_say(cli, arena_printf(&cli->arena, "%s (%llu) submitted", cli_safe(cli, w.name),
+                              (unsigned long long)w.id));
+    warn_of_input(cli);
     return watch_to_end(&w);
 }
 
@@ -423,16 +483,27 @@ const struct cli_command cli_run_command = {
         "The workload belongs to the server: if it is evicted, it is queued again and its next "
         "attempt is followed; if the server restarts, the output goes on where it was. ^C asks "
         "whether to detach or to stop it; ^C again stops it. Without a terminal, SIGINT and "
-        "SIGTERM stop it and SIGHUP detaches.",
+        "SIGTERM stop it and SIGHUP detaches.\n\n"
+        "Standard input of a task is empty. For an interactive shell, or to send it something, "
+        "use 'allot exec' in a task that runs.\n\n"
+        "Tasks share the network of their machine: a service or notebook is reached at the port "
+        "it listens on at its node ('allot show'), and another task, of anyone, may hold that "
+        "port. Have the program choose a free one and print it, or derive one from "
+        "ALLOT_WORKLOAD_ID and ALLOT_RANK.",
     .examples = "allot run --gpu 0.25 -- python3 train.py\n"
                 "allot run --gpus 2 --name digits --max-run-time 2h -- ./train.sh\n"
                 "# six tasks that start together, one GPU each\n"
                 "allot run --tasks 6 --gpus 1 -w . -- python3 -m trainer\n"
-                "# a notebook for the afternoon\n"
-                "allot run --kind notebook --gpu-memory 10GiB -- ipython",
+                "# a place to try things: it stays until it is stopped\n"
+                "allot submit --kind notebook --gpu 0.25 --name lab -- sleep infinity\n"
+                "allot exec lab -- bash\n"
+                "# a service on a port of its own\n"
+                "allot run --kind service --gpu 1 -- \\\n"
+                "  sh -c 'exec ./serve --port $((20000 + ALLOT_WORKLOAD_ID % 10000))'",
     .exit_codes = "N the exit code of the task (of the first that failed); 128 + signal if killed\n"
                   "125 allot itself failed before the task had one\n"
-                  "130 stopped before it ran, or left with ^C\n"
+                  "0 it succeeded, or goes on after it was detached\n"
+                  "130 stopped before it ran, or left with ^C while it stops\n"
                   "2 the command line is wrong",
     .options = options,
     .shared_options = cli_workload_options,

@@ -11,6 +11,20 @@
 #include "cli/options.h"
 #include "cli/session.h"
 
+/* "digits (81)" */
+static const char *name_text(struct cli *cli, uint64_t id)
+{
+    _cleanup_json_ struct json_object *w = NULL;
+    struct err err = ERR_INIT;
+    const char *name = NULL;
+
+    if (cli_get(cli, cli_path(cli, "/v1/workloads/%llu", (unsigned long long)id), &w, &err) == 0)
+        name = cli_json_text(w, "name");
+    return name
+               ? arena_printf(&cli->arena, "%s (%llu)", cli_safe(cli, name), (unsigned long long)id)
+               : arena_printf(&cli->arena, "%llu", (unsigned long long)id);
+}
+
 static int stop_one(struct cli *cli, const char *word, const char *body, struct err *err)
 {
     _cleanup_json_ struct json_object *reply = NULL;
@@ -27,7 +41,7 @@ static int stop_one(struct cli *cli, const char *word, const char *body, struct 
     if (cli->json && reply)
         cli_print_json(cli, reply);
     else if (!cli->json)
-        fprintf(cli->out, "%llu %s\n", (unsigned long long)id,
+        fprintf(cli->out, "%s %s\n", name_text(cli, id),
                 reply && cli_json_text(reply, "state")
                     ? cli_safe(cli, cli_json_text(reply, "state"))
                     : "stopping");

@@ -71,7 +71,9 @@ static void add_row(struct cli *cli, struct cli_table *t, const char *name, int6
     cli_table_cell(t, amount_text(cli, allocated, hours), CLI_BOLD);
     cli_table_cell(t, amount_text(cli, busy, hours), CLI_PLAIN);
     cli_table_cell(t, amount_text(cli, idle, hours), CLI_PLAIN);
-    cli_table_cell(t, cli_bar(&cli->style, busy, allocated, BAR_WIDTH, &cli->arena), CLI_GREEN);
+    /* nothing stands beside 0% */
+    cli_table_cell(t, cli_bar(&cli->style, percent ? busy : 0, allocated, BAR_WIDTH, &cli->arena),
+                   CLI_GREEN);
     cli_table_cell(t, arena_printf(&cli->arena, "%lld%%", (long long)percent), CLI_PLAIN);
 }
 

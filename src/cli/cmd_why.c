@@ -18,6 +18,7 @@
 #include "cli/render.h"
 #include "cli/session.h"
 #include "cli/table.h"
+#include "model/amount.h"
 
 #define EVENTS_SHOWN 8
 
@@ -49,6 +50,14 @@ static const char *basis_text(const char *basis)
     return NULL;
 }
 
+/* Is that the reason of its wait? */
+static bool waits_for(struct json_object *x, const char *reason)
+{
+    const char *r = cli_json_text(x, "reason");
+
+    return r && strcmp(r, reason) == 0;
+}
+
 /* By the server's clock: start_in_ms is relative. */
 static const char *start_text(struct cli *cli, struct json_object *x)
 {
@@ -58,6 +67,8 @@ static const char *start_text(struct cli *cli, struct json_object *x)
         in_ms > 0 ? arena_printf(&cli->arena, "in about %s", cli_duration(in_ms, &cli->arena))
                   : "now";
 
+    if (waits_for(x, "nodes_down"))
+        return "when a node comes back ('allot node undrain')";
     if (cli_json_time(x, "start_at") == 0 && basis == NULL)
         return "unknown: what it waits for declares no time limit (--max-run-time)";
     if (cli_json_time(x, "start_at") == 0)
@@ -94,7 +105,8 @@ static void print_holders(struct cli *cli, struct json_object *x)
     size_t count = cli_json_len(x, "holders");
     struct cli_table *t;
 
-    if (count == 0)
+    /* who runs on a node that is away does not keep it away */
+    if (count == 0 || waits_for(x, "nodes_down"))
         return;
     cli_heading(cli, "Who holds what it needs");
     t = cli_table_new(cli, columns, ARRAY_LEN(columns));
@@ -110,11 +122,26 @@ static void print_holders(struct cli *cli, struct json_object *x)
     cli_table_end(t);
 }
 
-/* "6 GPU (6 x 1 GPU)"; the second only where it says more. */
-static const char *asked_text(struct cli *cli, struct json_object *x, const char *unit)
+/* The amount at PATH of what it waits for: "6 GPUs", "1 core", "10GiB". */
+static const char *amount_text(struct cli *cli, struct json_object *x, const char *path)
 {
-    const char *asked =
-        arena_printf(&cli->arena, "%s%s", cli_safe(cli, cli_json_text(x, "asked")), unit);
+    const char *resource = cli_json_text(x, "resource");
+    enum model_resource r = MODEL_MEMORY_BYTES;
+    int64_t milli = cli_json_milli(x, path, -1);
+
+    if (resource && strcmp(resource, "gpu") == 0)
+        r = MODEL_GPU_MILLI;
+    else if (resource && strcmp(resource, "cpu") == 0)
+        r = MODEL_CPU_MILLI;
+    if (r == MODEL_MEMORY_BYTES || milli < 0)
+        return cli_safe(cli, cli_json_text(x, path));
+    return model_amount_describe(r, milli, &cli->arena);
+}
+
+/* "6 GPUs (6 x 1 GPU)"; the second only where it says more. */
+static const char *asked_text(struct cli *cli, struct json_object *x)
+{
+    const char *asked = amount_text(cli, x, "asked");
     const char *request = cli_safe(cli, cli_json_text(x, "request"));
     int64_t tasks = cli_json_int(x, "tasks", 0);
 
@@ -127,24 +154,19 @@ static const char *asked_text(struct cli *cli, struct json_object *x, const char
 
 static void print_numbers(struct cli *cli, struct json_object *x)
 {
-    const char *resource = cli_json_text(x, "resource");
-    const char *unit = resource && strcmp(resource, "gpu") == 0   ? " GPU"
-                       : resource && strcmp(resource, "cpu") == 0 ? " cores"
-                                                                  : "";
-
     if (cli_json_text(x, "asked"))
-        cli_field(cli, "asks for", asked_text(cli, x, unit));
-    if (cli_json_text(x, "free"))
-        cli_field(cli, "free now",
-                  arena_printf(&cli->arena, "%s%s", cli_safe(cli, cli_json_text(x, "free")), unit));
+        cli_field(cli, "asks for", asked_text(cli, x));
+    /* after a failed launch nobody has looked for room */
+    if (cli_json_text(x, "free") && !waits_for(x, "backoff"))
+        cli_field(cli, "free now", amount_text(cli, x, "free"));
     if (cli_json_text(x, "quota.used"))
-        cli_field(cli, "team", team_text(cli, x));
+        cli_field_phrase(cli, "team", team_text(cli, x));
     if (cli_json_int(x, "position", 0) > 0)
         cli_field(cli, "position",
                   arena_printf(&cli->arena, "%lld of %lld that wait in its team",
                                (long long)cli_json_int(x, "position", 0),
                                (long long)cli_json_int(x, "pending", 0)));
-    cli_field(cli, "start", start_text(cli, x));
+    cli_field_phrase(cli, "start", start_text(cli, x));
 }
 
 static void print_title(struct cli *cli, struct json_object *o)
@@ -157,20 +179,36 @@ static void print_title(struct cli *cli, struct json_object *o)
             cli_colored(cli, state, cli_state_color(state)));
 }
 
+/* What went wrong at the last launch; false when that is not known. */
+static bool print_refusal(struct cli *cli, struct json_object *x)
+{
+    _cleanup_json_ struct json_object *w = NULL;
+    struct err err = ERR_INIT;
+    const char *path =
+        cli_path(cli, "/v1/workloads/%llu", (unsigned long long)cli_json_int(x, "id", 0));
+
+    if (!waits_for(x, "backoff") || cli_get(cli, path, &w, &err) < 0 ||
+        cli_json_text(w, "message") == NULL)
+        return false;
+    cli_wrap(cli->out, sentence(cli, cli_json_text(w, "message")), 2, cli->style.width - 2);
+    return true;
+}
+
 static void print_waiting(struct cli *cli, struct json_object *x)
 {
     const char *remedy = cli_json_text(x, "remedy"), *evicted = cli_json_text(x, "last_eviction");
 
     print_title(cli, x);
     cli_wrap(cli->out, sentence(cli, cli_json_text(x, "sentence")), 2, cli->style.width - 2);
-    if (remedy)
+    if (!print_refusal(cli, x) && remedy)
         cli_wrap(cli->out, sentence(cli, remedy), 2, cli->style.width - 2);
     fputc('\n', cli->out);
     print_numbers(cli, x);
     if (evicted)
-        cli_field(cli, "last evicted",
-                  arena_printf(&cli->arena, "%s: %s", cli_when_text(cli, x, "last_eviction_at"),
-                               cli_safe(cli, evicted)));
+        cli_field_phrase(cli, "last evicted",
+                         arena_printf(&cli->arena, "%s: %s",
+                                      cli_when_text(cli, x, "last_eviction_at"),
+                                      cli_safe(cli, evicted)));
     print_holders(cli, x);
 }
 

@@ -25,6 +25,7 @@
 #include "base/cleanup.h"
 #include "base/strbuf.h"
 #include "cli/cli.h"
+#include "cli/interrupt.h"
 #include "cli/json.h"
 #include "cli/render.h"
 #include "cli/session.h"
@@ -53,7 +54,7 @@ struct reader {
 struct cli_follow {
     struct cli *cli;
     uint64_t workload;
-    bool prefix;
+    bool prefix, once;
     int wake;
     pthread_mutex_t output;
     atomic_bool stopped;
@@ -118,13 +119,19 @@ static void begin(struct reader *t)
         t->offset = t->reply->offset;
 }
 
+/* Reading once is done by the main thread, so that nobody else could stop it. */
+static bool is_stopped(const struct cli_follow *f)
+{
+    return atomic_load(&f->stopped) || (f->once && cli_interrupt_pending());
+}
+
 static int on_log(void *user, const char *data, size_t len)
 {
     struct reader *t = user;
 
     if (len == 0) {
         flush_output(t);
-        return atomic_load(&t->f->stopped) ? STREAM_STOPPED : 0;
+        return is_stopped(t->f) ? STREAM_STOPPED : 0;
     }
     begin(t);
     t->offset += (int64_t)len;
@@ -137,7 +144,7 @@ static int on_log(void *user, const char *data, size_t len)
         fflush(t->f->cli->out);
         pthread_mutex_unlock(&t->f->output);
     }
-    return atomic_load(&t->f->stopped) ? STREAM_STOPPED : 0;
+    return is_stopped(t->f) ? STREAM_STOPPED : 0;
 }
 
 /* ---- reading ----------------------------------------------------------------------------- */
@@ -273,6 +280,16 @@ static void *reader_main(void *arg)
     return NULL;
 }
 
+/* What is there of the newest attempt. A task that has not run has no log, which is no error. */
+static int read_once(struct reader *t, struct err *err)
+{
+    int r = is_stopped(t->f) ? 0 : read_log(t, false, err);
+
+    write_line(t);
+    flush_output(t);
+    return r < 0 && r != -ENOENT ? r : 0;
+}
+
 /* ---- the whole --------------------------------------------------------------------------- */
 
 static int start_reader(struct cli_follow *f, struct reader *t, struct err *err)
@@ -290,6 +307,8 @@ static int start_reader(struct cli_follow *f, struct reader *t, struct err *err)
             return r;
         t->attempt = look.attempt;
     }
+    if (f->once)
+        return read_once(t, err);
     atomic_fetch_add(&f->running, 1);
     r = -pthread_create(&t->thread, NULL, reader_main, t);
     if (r < 0) {
@@ -312,6 +331,7 @@ int cli_follow_start(struct cli *cli, uint64_t workload, const struct cli_follow
     f->cli = cli;
     f->workload = workload;
     f->prefix = options->task_count > 1;
+    f->once = options->once;
     f->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     pthread_mutex_init(&f->output, NULL);
     pthread_mutex_init(&f->error_lock, NULL);

@@ -30,6 +30,7 @@ struct cli_follow;
 struct cli_follow_options {
     uint32_t first_task;
     uint32_t task_count; /* 1..CLI_FOLLOW_MAX */
+    bool once;           /* what is there now, task after task; start() does it all */
     bool from_now;       /* skip what was written before the newest attempt */
     int64_t tail;        /* lines of the first attempt to begin with; -1 = all */
 };

@@ -11,6 +11,8 @@
 #include "model/state.h"
 #include "model/team.h"
 
+#define LABEL_WIDTH 13
+
 const char *cli_milli_text(struct cli *cli, int64_t milli)
 {
     char text[QTY_TEXT_MAX];
@@ -117,20 +119,21 @@ static const char *task_request(struct cli *cli, struct json_object *group)
     int64_t count = cli_json_int(group, "gpu_count", 1);
     const char *type = cli_json_text(cli_json_at(group, "gpu_type", 0), "");
     const char *unit = type ? cli_safe(cli, type) : "GPU";
+    const char *units = type ? unit : "GPUs";
 
     if (cli_json_get(group, "mig"))
         return mig_text(cli, group);
     if (memory)
         return count > 1 ? arena_printf(&cli->arena, "%s of %lld %s", cli_safe(cli, memory),
-                                        (long long)count, unit)
+                                        (long long)count, units)
                          : arena_printf(&cli->arena, "%s of a %s", cli_safe(cli, memory), unit);
     if (milli > 0 && count > 1)
         return arena_printf(&cli->arena, "%s of %lld %s", cli_milli_text(cli, milli),
-                            (long long)count, unit);
+                            (long long)count, units);
     if (milli > 0)
         return arena_printf(&cli->arena, "%s %s", cli_milli_text(cli, milli), unit);
     if (whole > 0)
-        return arena_printf(&cli->arena, "%lld %s", (long long)whole, unit);
+        return arena_printf(&cli->arena, "%lld %s", (long long)whole, whole == 1 ? unit : units);
     return "cpu only";
 }
 
@@ -243,12 +246,24 @@ const char *cli_devices_text(struct cli *cli, struct json_object *task)
     return *list ? arena_printf(&cli->arena, "gpu %s", list) : "";
 }
 
-void cli_field(struct cli *cli, const char *label, const char *value)
+static void field(struct cli *cli, const char *label, const char *value, int width)
 {
     if (value == NULL || *value == '\0' || strcmp(value, "-") == 0)
         return;
-    fprintf(cli->out, "  %s%-13s%s %s\n", cli_style_begin(&cli->style, CLI_DIM), label,
-            cli_style_end(&cli->style), value);
+    cli_wrap_after(cli->out,
+                   arena_printf(&cli->arena, "  %s%-*s%s ", cli_style_begin(&cli->style, CLI_DIM),
+                                LABEL_WIDTH, label, cli_style_end(&cli->style)),
+                   LABEL_WIDTH + 3, value, width);
+}
+
+void cli_field(struct cli *cli, const char *label, const char *value)
+{
+    field(cli, label, value, 0);
+}
+
+void cli_field_phrase(struct cli *cli, const char *label, const char *value)
+{
+    field(cli, label, value, cli->style.tty ? cli->style.width : 0);
 }
 
 void cli_heading(struct cli *cli, const char *text)

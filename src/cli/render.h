@@ -46,6 +46,8 @@ const char *cli_join_text(struct cli *cli, struct json_object *json, const char 
 
 /* "  label     value": one line of a description; nothing for a NULL or empty value. */
 void cli_field(struct cli *cli, const char *label, const char *value);
+/* Likewise for a phrase, wrapped on a terminal. */
+void cli_field_phrase(struct cli *cli, const char *label, const char *value);
 /* A heading above a table in a longer answer. */
 void cli_heading(struct cli *cli, const char *text);
 /* Text in a colour, as the style allows. */

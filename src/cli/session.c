@@ -89,7 +89,7 @@ static int errno_of_status(int status)
 static const char *remedy_of_status(int status)
 {
     if (status == 401)
-        return "log in with 'allot login', or set ALLOT_TOKEN";
+        return "log in with 'allot login', or set ALLOT_TOKEN; an administrator makes tokens";
     if (status == 412)
         return "someone else changed it meanwhile: look at it again and repeat";
     return NULL;
@@ -104,7 +104,8 @@ int cli_problem(const struct http_reply *reply, struct err *err)
 
     if (detail == NULL)
         detail = title;
-    if (remedy == NULL)
+    /* of a missing token the server speaks as to programs */
+    if (remedy == NULL || reply->status == 401)
         remedy = remedy_of_status(reply->status);
     if (detail == NULL)
         return err_set(err, r, ERR_INTERNAL, NULL, remedy,

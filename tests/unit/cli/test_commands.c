@@ -42,7 +42,7 @@ static void ps_lists_what_lives(void **state)
                 "{\"workloads\":[" WAITING "," RUNNING "," SHARED "]}");
     expect("ps", 0,
            "ID  NAME    TEAM      STATE    ASKS FOR   AGE  NOTE\n"
-           "83  serve   product   pending  2 GPU      10s  #1: team at its limit\n"
+           "83  serve   product   pending  2 GPUs     10s  #1: team at its limit\n"
            "81  digits  research  running  6 x 1 GPU   3m  6 of 6 tasks, 1 restart\n"
            " 9  nb      research  running  0.25 H100   1d  -\n");
 }
@@ -109,7 +109,7 @@ static void a_terminal_gets_what_fits(void **state)
     fake_style.width = 66;
     expect("ps", 0,
            "ID  NAME    TEAM      STATE    ASKS FOR   AGE  NOTE\n"
-           "83  serve   product   pending  2 GPU      10s  #1: team at its li~\n"
+           "83  serve   product   pending  2 GPUs     10s  #1: team at its li~\n"
            "81  digits  research  running  6 x 1 GPU   3m  6 of 6 tasks, 1 re~\n");
     fake_style.width = 52;
     assert_int_equal(fake_run("ps"), 0);
@@ -184,8 +184,8 @@ static void why_explains_a_wait(void **state)
            "  Team product is at its limit of 4 GPUs: it uses 4, and this asks for 2.\n"
            "  It starts when 'train' (80) ends.\n"
            "\n"
-           "  asks for      2 GPU\n"
-           "  free now      2 GPU\n"
+           "  asks for      2 GPUs\n"
+           "  free now      2 GPUs\n"
            "  team          product uses 4, guarantee 4, limit 4, fair share 4\n"
            "  position      1 of 3 that wait in its team\n"
            "  start         in about 10m, from the run-time limits of what runs\n"
@@ -194,6 +194,58 @@ static void why_explains_a_wait(void **state)
            "Who holds what it needs\n"
            "ID  NAME   TEAM     GPU\n"
            "80  train  product    4\n");
+}
+
+#define AWAY                                                                                       \
+    "{\"id\":6,\"name\":\"big\",\"team\":\"lab\",\"state\":\"pending\",\"reason\":\"nodes_down\"," \
+    "\"sentence\":\"only nodes that are down or drained could hold it\",\"remedy\":null,"          \
+    "\"request\":\"8 GPUs\",\"tasks\":1,\"resource\":\"gpu\",\"asked\":8,\"free\":0.5,"            \
+    "\"start_at\":null,\"start_basis\":\"unknown\","                                               \
+    "\"holders\":[{\"id\":1,\"name\":\"nb\",\"team\":\"lab\",\"gpu\":0.25}]}"
+
+static void why_blames_a_node_that_is_away_and_nobody_else(void **state)
+{
+    (void)state;
+    fake_answer("GET /v1/workloads/6/explain", 200, AWAY);
+    expect("why 6", 0,
+           "big (6) of team lab: pending\n"
+           "\n"
+           "  Only nodes that are down or drained could hold it.\n"
+           "\n"
+           "  asks for      8 GPUs\n"
+           "  free now      0.5 GPU\n"
+           "  start         when a node comes back ('allot node undrain')\n");
+}
+
+static void why_tells_what_kept_it_from_its_launch(void **state)
+{
+    (void)state;
+    fake_answer("GET /v1/workloads/6/explain", 200,
+                "{\"id\":6,\"name\":\"big\",\"team\":\"lab\",\"state\":\"pending\","
+                "\"reason\":\"backoff\",\"sentence\":\"it could not be launched\","
+                "\"remedy\":\"see 'allot logs 6'\",\"resource\":\"gpu\",\"asked\":1,\"free\":0,"
+                "\"start_at\":\"2026-11-30T12:00:02Z\",\"start_in_ms\":2000,"
+                "\"start_basis\":\"backoff\"}");
+    fake_answer("GET /v1/workloads/6", 200, "{\"id\":6,\"message\":\"there is no such image\"}");
+    expect("why 6", 0,
+           "big (6) of team lab: pending\n"
+           "\n"
+           "  It could not be launched.\n"
+           "  There is no such image.\n"
+           "\n"
+           "  asks for      1 GPU\n"
+           "  start         in about 2s, when the pause after a failed launch ends\n");
+}
+
+static void on_a_terminal_fields_break_between_words(void **state)
+{
+    (void)state;
+    fake_terminal = true;
+    fake_style.width = 50;
+    fake_answer("GET /v1/workloads/6/explain", 200, AWAY);
+    assert_int_equal(fake_run("why 6"), 0);
+    assert_non_null(strstr(fake_out, "  start         when a node comes back ('allot\n"
+                                     "                node undrain')\n"));
 }
 
 static void why_tells_what_happened(void **state)
@@ -225,14 +277,54 @@ static void stop_goes_on_after_a_failure(void **state)
 {
     (void)state;
     fake_answer("GET /v1/workloads/nb", 200, "{\"id\":9}");
+    fake_answer("GET /v1/workloads/9", 200, "{\"id\":9,\"name\":\"nb\"}");
     fake_answer("POST /v1/workloads/9/stop", 202, "{\"id\":9,\"state\":\"stopping\"}");
     fake_answer("POST /v1/workloads/8/stop", 409,
                 "{\"detail\":\"workload 8 has ended: failed\",\"field\":\"id\"}");
-    expect("stop --grace 5s 8 nb", 1, "9 stopping\n");
+    expect("stop --grace 5s 8 nb", 1, "nb (9) stopping\n");
     assert_string_equal(fake_err, "allot: workload 8 has ended: failed\n");
     assert_string_equal(fake_calls(), "POST /v1/workloads/8/stop {\"grace\":\"5s\"}\n"
                                       "GET /v1/workloads/nb\n"
-                                      "POST /v1/workloads/9/stop {\"grace\":\"5s\"}\n");
+                                      "POST /v1/workloads/9/stop {\"grace\":\"5s\"}\n"
+                                      "GET /v1/workloads/9\n");
+}
+
+/* ---- logs --------------------------------------------------------------------------------- */
+
+static void logs_of_what_never_ran_say_why(void **state)
+{
+    (void)state;
+    fake_answer("GET /v1/workloads/6/logs", 200, "");
+    fake_answer("GET /v1/workloads/6", 200,
+                "{\"id\":6,\"state\":\"pending\",\"message\":\"could not be launched: no image\"}");
+    expect_error("logs 6", 0,
+                 "allot: no output yet: could not be launched: no image ('allot why 6' tells "
+                 "more)\n");
+    fake_answer("GET /v1/workloads/6", 200,
+                "{\"id\":6,\"state\":\"failed\",\"message\":\"no image\",\"started_at\":null}");
+    expect_error("logs 6", 0, "allot: no output: it never ran: no image\n");
+}
+
+static void silence_of_what_ran_is_its_own(void **state)
+{
+    (void)state;
+    fake_answer("GET /v1/workloads/6/logs", 200, "");
+    fake_answer("GET /v1/workloads/6", 200,
+                "{\"id\":6,\"state\":\"succeeded\",\"started_at\":\"2026-11-30T11:00:00Z\"}");
+    expect_error("logs 6", 0, "");
+}
+
+static void logs_of_all_tasks_return(void **state)
+{
+    (void)state;
+    fake_answer("GET /v1/workloads/6", 200,
+                "{\"id\":6,\"state\":\"running\",\"tasks\":3,\"tasks_detail\":["
+                "{\"index\":0,\"attempt\":1},{\"index\":1,\"attempt\":0},"
+                "{\"index\":2,\"attempt\":0}]}");
+    fake_answer("GET /v1/workloads/6/logs?task=0&attempt=1&offset=0", 200, "a\nb\n");
+    fake_answer("GET /v1/workloads/6/logs?task=1&attempt=0&offset=0", 404, "{}");
+    fake_answer("GET /v1/workloads/6/logs?task=2&attempt=0&offset=0", 200, "half");
+    expect("logs --all 6", 0, "[0] a\n[0] b\n[2] half\n");
 }
 
 /* ---- teams, nodes, usage ------------------------------------------------------------------ */
@@ -373,6 +465,17 @@ static void usage_sums_teams(void **state)
            "all          1234.6  617.3  617.3  #####+------     50%\n");
 }
 
+static void nothing_stands_beside_no_percent(void **state)
+{
+    (void)state;
+    fake_answer("GET /v1/usage?from=2026-11-30T11:30:00.000Z&to=2026-11-30T12:00:00.000Z", 200,
+                "{\"teams\":[{\"team\":\"nlp\",\"allocated_gpu_ms\":1000000,"
+                "\"busy_gpu_ms\":100}]}");
+    expect("usage --since 30m", 0,
+           "TEAM  GPU-SECONDS  BUSY   IDLE                BUSY %\n"
+           "nlp        1000.0   0.1  999.9  ------------      0%\n");
+}
+
 static void usage_of_long_windows_is_in_hours(void **state)
 {
     (void)state;
@@ -408,7 +511,7 @@ static void top_is_one_picture_in_a_pipe(void **state)
                         "`-vision  ###+--------  1.25          4      -      2       2\n"
                         "\n"
                         "ID  NAME   TEAM     STATE    ASKS FOR  AGE  NOTE\n"
-                        "83  serve  product  pending  2 GPU     10s  #1: team at its limit\n");
+                        "83  serve  product  pending  2 GPUs    10s  #1: team at its limit\n");
 }
 
 /* ---- submitting --------------------------------------------------------------------------- */
@@ -490,6 +593,44 @@ static void problems_are_told_with_field_and_remedy(void **state)
                  "allot: no node has 9 GPUs\nhint: the largest has 8\n");
 }
 
+static void a_missing_token_is_told_as_to_people(void **state)
+{
+    (void)state;
+    fake_answer("GET /v1/workloads?state=live&limit=200", 401,
+                "{\"detail\":\"no token was given\","
+                "\"remedy\":\"send 'Authorization: Bearer TOKEN'\"}");
+    expect_error("ps", 1,
+                 "allot: no token was given\n"
+                 "hint: log in with 'allot login', or set ALLOT_TOKEN; an administrator makes "
+                 "tokens\n");
+}
+
+static void on_a_terminal_errors_break_between_words(void **state)
+{
+    (void)state;
+    fake_terminal = true;
+    fake_style.width = 40;
+    fake_answer("GET /v1/workloads/9", 404,
+                "{\"detail\":\"there is no workload '9' that you could see from where you are\","
+                "\"remedy\":\"see 'allot ps --all' for those that there are\"}");
+    expect_error("show 9", 1,
+                 "allot: there is no workload '9' that you\n"
+                 "       could see from where you are\n"
+                 "hint: see 'allot ps --all' for those\n"
+                 "      that there are\n");
+}
+
+static void a_field_is_shown_where_it_leads_further(void **state)
+{
+    (void)state;
+    fake_answer("POST /v1/workloads", 422,
+                "{\"detail\":\"'x' is no quantity\",\"field\":\"groups[1].gpu\"}");
+    expect_error("submit --team nlp -- true", 1, "allot: 'x' is no quantity (groups[1].gpu)\n");
+    fake_answer("POST /v1/workloads", 422,
+                "{\"detail\":\"groups[1].gpu 'x' is no quantity\",\"field\":\"groups[1].gpu\"}");
+    expect_error("submit --team nlp -- true", 1, "allot: groups[1].gpu 'x' is no quantity\n");
+}
+
 static void no_server_is_said_so(void **state)
 {
     (void)state;
@@ -517,6 +658,20 @@ static void events_are_lines(void **state)
     expect("events --team nlp", 0,
            "-  workload.evicted    digits (81.2) reclaimed by product\n"
            "-  node.changed        n1 drained\n");
+}
+
+static void on_a_terminal_events_stand_beside_their_time(void **state)
+{
+    (void)state;
+    fake_terminal = true;
+    fake_style.width = 60;
+    fake_answer("GET /v1/events?limit=50", 200,
+                "{\"events\":[{\"seq\":5,\"time\":null,\"type\":\"workload.evicted\","
+                "\"workload\":81,\"name\":\"digits\",\"task\":2,"
+                "\"message\":\"reclaimed by product, which takes back 2 GPUs\"}],\"next\":6}");
+    expect("events", 0,
+           "-  workload.evicted    digits (81.2) reclaimed by product,\n"
+           "                       which takes back 2 GPUs\n");
 }
 
 static void tokens_are_printed_alone(void **state)
@@ -608,8 +763,14 @@ int main(void)
         TEST(a_terminal_gets_what_fits),
         TEST(show_tells_everything),
         TEST(why_explains_a_wait),
+        TEST(why_blames_a_node_that_is_away_and_nobody_else),
+        TEST(why_tells_what_kept_it_from_its_launch),
+        TEST(on_a_terminal_fields_break_between_words),
         TEST(why_tells_what_happened),
         TEST(stop_goes_on_after_a_failure),
+        TEST(logs_of_what_never_ran_say_why),
+        TEST(silence_of_what_ran_is_its_own),
+        TEST(logs_of_all_tasks_return),
         TEST(quota_is_a_tree_with_bars),
         TEST(quota_of_one_team_shows_what_is_below),
         TEST(team_list),
@@ -619,6 +780,7 @@ int main(void)
         TEST(node_show),
         TEST(node_drain_reports_each),
         TEST(usage_sums_teams),
+        TEST(nothing_stands_beside_no_percent),
         TEST(usage_of_long_windows_is_in_hours),
         TEST(top_is_one_picture_in_a_pipe),
         TEST(submit_sends_what_the_options_say),
@@ -626,9 +788,13 @@ int main(void)
         TEST(submit_names_the_teams_to_choose_from),
         TEST(submit_refuses_as_the_server_would),
         TEST(problems_are_told_with_field_and_remedy),
+        TEST(a_missing_token_is_told_as_to_people),
+        TEST(on_a_terminal_errors_break_between_words),
+        TEST(a_field_is_shown_where_it_leads_further),
         TEST(no_server_is_said_so),
         TEST(logs_pass_bytes_through),
         TEST(events_are_lines),
+        TEST(on_a_terminal_events_stand_beside_their_time),
         TEST(tokens_are_printed_alone),
         TEST(user_set_keeps_what_is_not_named),
         TEST(unknown_commands_are_helped),

@@ -38,7 +38,7 @@ static struct world {
     pthread_mutex_t lock;
     struct http_server *server;
     uint16_t port;
-    const char *state, *message;
+    const char *state, *message, *explain;
     int tasks, attempt, restarts, exit_code;
     bool started;
     struct log logs[TASKS_MAX][ATTEMPTS_MAX];
@@ -160,8 +160,11 @@ static void on_request(void *ctx, struct http_request *r)
         pthread_mutex_lock(&world.lock);
         world.explains++;
         pthread_mutex_unlock(&world.lock);
-        send_text(r, "{\"reason\":\"no_capacity\",\"team\":\"nlp\",\"position\":2,\"pending\":3,"
-                     "\"start_at\":\"2026-11-30T12:10:00Z\",\"start_in_ms\":600000}");
+        send_text(r,
+                  world.explain
+                      ? world.explain
+                      : "{\"reason\":\"no_capacity\",\"team\":\"nlp\",\"position\":2,\"pending\":3,"
+                        "\"start_at\":\"2026-11-30T12:10:00Z\",\"start_in_ms\":600000}");
     } else if (strcmp(r->path, "/v1/workloads/5/stop") == 0) {
         pthread_mutex_lock(&world.lock);
         world.stops++;
@@ -468,6 +471,51 @@ static void a_workload_stopped_before_it_ran_ends_with_130(void **state)
     assert_string_equal(out, "");
 }
 
+static void *direct_refusal(void *arg)
+{
+    (void)arg;
+    wait_count(&world.explains, 2);
+    set_log(0, 0, "", 0, true);
+    change("running");
+    change("succeeded");
+    return NULL;
+}
+
+static void a_refused_launch_is_told_once_with_its_reason(void **state)
+{
+    const char *said;
+
+    (void)state;
+    world.message = "could not be launched: no such image";
+    world.explain = "{\"reason\":\"backoff\",\"team\":\"nlp\",\"position\":0}";
+    assert_int_equal(RUN(direct_refusal), 0);
+    said = strstr(err, "allot: could not be launched: no such image; it is tried again");
+    assert_non_null(said);
+    if (strstr(said + strlen("allot: could"), "could not be launched"))
+        fail_msg("told again:\n%s", err);
+}
+
+/* A file that has something to read takes the place of standard input. */
+static void input_that_nobody_reads_is_told(void **state)
+{
+    int before = dup(STDIN_FILENO), ends[2];
+
+    (void)state;
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(write(ends[1], "abc", 3), 3);
+    dup2(ends[0], STDIN_FILENO);
+    world.state = "cancelled";
+    RUN(NULL);
+    assert_non_null(strstr(err, "standard input does not reach the task"));
+    assert_int_equal(read(ends[0], (char[4]){0}, 4), 3);
+    close(ends[1]);
+    RUN(NULL);
+    assert_null(strstr(err, "standard input"));
+    dup2(before, STDIN_FILENO);
+    close(before);
+    close(ends[0]);
+}
+
 static void detached_it_prints_the_id(void **state)
 {
     (void)state;
@@ -509,6 +557,8 @@ int main(void)
         TEST(without_a_terminal_a_signal_stops_it),
         TEST(a_hangup_detaches),
         TEST(a_workload_stopped_before_it_ran_ends_with_130),
+        TEST(a_refused_launch_is_told_once_with_its_reason),
+        TEST(input_that_nobody_reads_is_told),
         TEST(detached_it_prints_the_id),
         TEST(a_followed_tail_resumes_where_it_was),
     };
