@@ -2,7 +2,8 @@
 /*
  * allot apply: make it so.
  *
- * In order: read every document; decode and check every one; then call. Teams go first, parents
+ * In order: read every document; decode and check every one, and that the teams they name are
+ * there; then call. Teams go first, parents
  * before children, whatever the order of the files; workloads follow in their order. A team is
  * changed only where it differs. A workload whose name is taken by one of its team that waits,
  * runs or has succeeded is left alone; otherwise it is submitted.
@@ -20,6 +21,7 @@
 #include "cli/json.h"
 #include "cli/options.h"
 #include "cli/session.h"
+#include "cli/teams.h"
 #include "cli/workload_options.h"
 #include "model/json.h"
 #include "model/team.h"
@@ -166,6 +168,48 @@ static int apply_workload(struct report *rep, const struct cli_apply_item *item,
     return 0;
 }
 
+static bool is_planned(const struct cli_apply_plan *plan, const char *team)
+{
+    for (size_t i = 0; i < plan->len; i++)
+        if (plan->items[i].team && strcmp(plan->items[i].team->name, team) == 0)
+            return true;
+    return false;
+}
+
+/* Every team that a document names is there, or among the documents. */
+static int check_teams(struct cli *cli, const struct cli_apply_plan *plan, struct err *err)
+{
+    const char *last = "";
+
+    for (size_t i = 0; i < plan->len; i++) {
+        const struct cli_apply_item *item = &plan->items[i];
+        const char *team = item->team ? item->team->parent : item->workload_team;
+        int r;
+
+        if (team == NULL || strcmp(team, last) == 0 || is_planned(plan, team))
+            continue;
+        r = cli_get_team(cli, team, NULL, err);
+        if (r < 0) {
+            cli_documents_locate(item->document, err);
+            return r;
+        }
+        last = team;
+    }
+    return 0;
+}
+
+/* Has a change of a team left more promised than there is? */
+static void note_guarantees(struct report *rep, const struct cli_apply_plan *plan)
+{
+    const char *note;
+
+    if (rep->dry || plan->len == 0 || plan->items[0].team == NULL)
+        return;
+    note = cli_guarantee_note(rep->cli, NULL);
+    if (note)
+        cli_say(rep->cli, note);
+}
+
 static int apply_all(struct report *rep, const struct cli_apply_plan *plan)
 {
     for (size_t i = 0; i < plan->len; i++) {
@@ -179,6 +223,7 @@ static int apply_all(struct report *rep, const struct cli_apply_plan *plan)
             return cli_fail(rep->cli, &err);
         }
     }
+    note_guarantees(rep, plan);
     return 0;
 }
 
@@ -197,6 +242,8 @@ static int run(struct cli *cli, const struct cli_args *args)
     r = cli_documents_read(cli, args, "file", &docs, &err);
     if (r == 0)
         r = cli_apply_prepare(cli, &docs, &plan, &err);
+    if (r == 0)
+        r = check_teams(cli, &plan, &err);
     if (r < 0) {
         code = cli_fail(cli, &err);
     } else {
@@ -220,7 +267,7 @@ static const struct cli_option options[] = {
      .help = "YAML or JSON, one or many documents; a folder; or - for standard input. May be "
              "repeated",
      .complete = CLI_COMPLETE_FILE},
-    {.name = "dry-run", .help = "check everything and say what would be done"},
+    {.name = "dry-run", .help = "check the documents and say what would be done"},
     {0},
 };
 
@@ -231,8 +278,10 @@ const struct cli_command cli_apply = {
     .usage = "[OPTIONS] -f PATH",
     .description =
         "Takes Kubernetes ResourceQuota manifests as they are, and documents of kind Team and "
-        "Workload (apiVersion: allot/v1). Every document of every file is checked before the "
-        "first change; teams come first, parents before children.\n\n"
+        "Workload (apiVersion: allot/v1). The form of every document, and the teams it names, are "
+        "checked before the first change. Whether you may make a change, and whether it fits "
+        "what is there, the server decides at each: what was changed before a refusal stays, and "
+        "the same files can be applied again. Teams come first, parents before children.\n\n"
         "A ResourceQuota becomes the team named after its namespace: requests.nvidia.com/gpu is "
         "the guarantee, limits.nvidia.com/gpu the limit, persistentvolumeclaims the number of "
         "volumes. Keys without a meaning here are named in a warning.\n\n"

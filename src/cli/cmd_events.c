@@ -19,6 +19,7 @@
 #include "cli/render.h"
 #include "cli/session.h"
 #include "cli/sse.h"
+#include "cli/teams.h"
 
 #define LAST_DEFAULT "50"
 #define PAGE_MAX "1000"
@@ -31,6 +32,7 @@
 struct watch {
     struct cli *cli;
     struct cli_sse sse;
+    bool any;           /* an event was printed */
     const char *filter; /* "&team=nlp&workload=81", or "" */
 };
 
@@ -178,6 +180,7 @@ static int print_page(struct watch *w, const struct cli_args *args, struct err *
     r = cli_get(w->cli, path, &page, err);
     if (r < 0)
         return r;
+    w->any = cli_json_len(page, "events") > 0;
     if (w->cli->json && !cli_option_given(args, "follow")) {
         cli_print_json(w->cli, page);
         return 0;
@@ -205,6 +208,8 @@ static int run(struct cli *cli, const struct cli_args *args)
                                 cli_path(cli, "&workload=%s", args->operands.items[0]));
     cli_interrupt_begin();
     r = print_page(&w, args, &err);
+    if (r == 0 && team && !w.any) /* silence for want of such a team is an error */
+        r = cli_get_team(cli, team, NULL, &err);
     if (r == 0 && cli_option_given(args, "follow"))
         r = follow(&w, &err);
     cli_interrupt_end();

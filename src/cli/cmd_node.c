@@ -5,6 +5,7 @@
 
 #include "base/cleanup.h"
 #include "base/strbuf.h"
+#include "base/vec.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/json.h"
@@ -176,6 +177,39 @@ static int run_show(struct cli *cli, const struct cli_args *args)
     return 0;
 }
 
+/* Whose tasks hold devices of the node: "2 workloads hold GPUs there and go on". */
+static const char *remaining_text(struct cli *cli, const char *name)
+{
+    _cleanup_json_ struct json_object *n = NULL;
+    VEC(int64_t) seen = {0};
+    struct err err = ERR_INIT;
+    size_t count, devices;
+
+    if (cli_get(cli, cli_path(cli, "/v1/nodes/%s", name), &n, &err) < 0)
+        return "what runs goes on";
+    devices = cli_json_len(n, "use");
+    for (size_t d = 0; d < devices; d++) {
+        struct json_object *use = cli_json_at(n, "use", d);
+
+        for (size_t h = 0; h < cli_json_len(use, "holders"); h++) {
+            int64_t id = cli_json_int(cli_json_at(use, "holders", h), "workload", 0);
+            size_t at = 0;
+
+            while (at < seen.len && seen.items[at] != id)
+                at++;
+            if (at == seen.len)
+                vec_push(&seen, id);
+        }
+    }
+    count = seen.len;
+    vec_done(&seen);
+    if (count == 0)
+        return devices > 0 ? "nothing holds its GPUs" : "what runs goes on";
+    return arena_printf(&cli->arena, "%zu workload%s hold%s GPUs there and go%s on", count,
+                        count == 1 ? "" : "s", count == 1 ? "s" : "", count == 1 ? "es" : "");
+}
+
+/* DONE NULL = tell what still runs there. */
 static int set_drained(struct cli *cli, const struct cli_args *args, const char *verb,
                        const char *done)
 {
@@ -193,14 +227,17 @@ static int set_drained(struct cli *cli, const struct cli_args *args, const char 
         else if (cli->json)
             cli_print_json(cli, node);
         else
-            fprintf(cli->out, "node %s %s\n", cli_safe(cli, name), done);
+            fprintf(cli->out, "node %s %s\n", cli_safe(cli, name),
+                    done ? done
+                         : arena_printf(&cli->arena, "takes nothing new; %s",
+                                        remaining_text(cli, name)));
     }
     return code;
 }
 
 static int run_drain(struct cli *cli, const struct cli_args *args)
 {
-    return set_drained(cli, args, "drain", "takes nothing new; what runs goes on");
+    return set_drained(cli, args, "drain", NULL);
 }
 
 static int run_undrain(struct cli *cli, const struct cli_args *args)

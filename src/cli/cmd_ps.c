@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* allot ps: the list of workloads. */
+#include <errno.h>
 #include <json-c/json.h>
 #include <string.h>
 
@@ -11,6 +12,7 @@
 #include "cli/render.h"
 #include "cli/session.h"
 #include "cli/table.h"
+#include "cli/teams.h"
 
 #define LIST_LIMIT "200"
 #define ALIVE "live"
@@ -82,6 +84,20 @@ void cli_print_workloads(struct cli *cli, struct json_object *list, bool wide)
     cli_table_end(t);
 }
 
+/* An empty list for want of such a team or user is an error. */
+static int check_filters(struct cli *cli, const struct cli_args *args, struct err *err)
+{
+    const char *team = cli_option_value(args, "team"), *owner = cli_option_value(args, "owner");
+    int r = team ? cli_get_team(cli, team, NULL, err) : 0;
+
+    if (r < 0)
+        return r;
+    r = owner ? cli_get(cli, cli_path(cli, "/v1/users/%s", owner), NULL, err) : 0;
+    if (r == -EACCES) /* people are an administrator's business */
+        return 0;
+    return r;
+}
+
 static int run(struct cli *cli, const struct cli_args *args)
 {
     _cleanup_json_ struct json_object *list = NULL;
@@ -95,6 +111,8 @@ static int run(struct cli *cli, const struct cli_args *args)
         return 0;
     }
     count = cli_json_len(list, "workloads");
+    if (count == 0 && check_filters(cli, args, &err) < 0)
+        return cli_fail(cli, &err);
     if (count == 0) {
         fprintf(cli->err, "%s\n",
                 cli_option_given(args, "all")

@@ -12,6 +12,7 @@
 #include "cli/render.h"
 #include "cli/session.h"
 #include "cli/table.h"
+#include "cli/teams.h"
 #include "model/team.h"
 
 #define BAR_WIDTH 12
@@ -146,6 +147,14 @@ void cli_print_quota(struct cli *cli, struct json_object *list, const char *team
     print_resource(cli, list, team, "gpu", UNIT_MILLI);
 }
 
+static void print_note(struct cli *cli, struct json_object *list)
+{
+    const char *note = cli_guarantee_note(cli, list);
+
+    if (note)
+        fprintf(cli->out, "\n%s\n", cli_colored(cli, note, CLI_YELLOW));
+}
+
 static int run(struct cli *cli, const struct cli_args *args)
 {
     const char *team = args->operands.len > 1 ? args->operands.items[1] : NULL;
@@ -162,8 +171,7 @@ static int run(struct cli *cli, const struct cli_args *args)
         return 0;
     }
     if (team && find_team(list, team) == NULL) {
-        err_set(&err, -ENOENT, ERR_NOT_FOUND, NULL, "'allot team' lists them",
-                "there is no team '%.80s'", team);
+        cli_no_team(cli, team, list, &err);
         return cli_fail(cli, &err);
     }
     if (cli_json_len(list, "teams") == 0) {
@@ -171,6 +179,7 @@ static int run(struct cli *cli, const struct cli_args *args)
         return 0;
     }
     cli_print_quota(cli, list, team);
+    print_note(cli, list);
     if (!cli_option_given(args, "all"))
         return 0;
     cli_heading(cli, "CPU");

@@ -256,7 +256,7 @@ static enum wish ask(struct watch *w)
     clear_line(w);
     fputc('\n', w->cli->err);
     cli_say(w->cli, arena_printf(&w->cli->arena,
-                                 "%s (%llu) is the server's and does not need this "
+                                 "%s (%llu) runs on the server, with or without this "
                                  "program",
                                  cli_safe(w->cli, w->name), (unsigned long long)w->id));
     put_question(w->cli);
@@ -440,13 +440,11 @@ static void warn_of_input(struct cli *cli)
 
 static int run(struct cli *cli, const struct cli_args *args)
 {
-    _cleanup_strbuf_ struct strbuf body = STRBUF_INIT;
     _cleanup_json_ struct json_object *reply = NULL;
     struct watch w = {.cli = cli};
     struct err err = ERR_INIT;
 
-    if (cli_workload_body(cli, args, &body, &err) < 0 ||
-        cli_submit_body(cli, body.data, &reply, &err) < 0) {
+    if (cli_submit_options(cli, args, &reply, &err) < 0) {
         cli_fail(cli, &err);
         return CLI_EXIT_OWN;
     }
@@ -500,9 +498,9 @@ const struct cli_command cli_run_command = {
                 "# a service on a port of its own\n"
                 "allot run --kind service --gpu 1 -- \\\n"
                 "  sh -c 'exec ./serve --port $((20000 + ALLOT_WORKLOAD_ID % 10000))'",
-    .exit_codes = "N the exit code of the task (of the first that failed); 128 + signal if killed\n"
+    .exit_codes = "0 it succeeded, or goes on after it was detached\n"
+                  "N the exit code of the task (of the first that failed); 128 + signal if killed\n"
                   "125 allot itself failed before the task had one\n"
-                  "0 it succeeded, or goes on after it was detached\n"
                   "130 stopped before it ran, or left with ^C while it stops\n"
                   "2 the command line is wrong",
     .options = options,

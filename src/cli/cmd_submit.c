@@ -89,10 +89,13 @@ static int run(struct cli *cli, const struct cli_args *args)
                 "a command and --file do not go together");
         return cli_fail_usage(cli, &err);
     }
-    r = cli_option_given(args, "file") ? files_body(cli, args, &body, &err)
-                                       : cli_workload_body(cli, args, &body, &err);
-    if (r == 0)
-        r = cli_submit_body(cli, body.data, &reply, &err);
+    if (cli_option_given(args, "file")) {
+        r = files_body(cli, args, &body, &err);
+        if (r == 0)
+            r = cli_submit_body(cli, body.data, &reply, &err);
+    } else {
+        r = cli_submit_options(cli, args, &reply, &err);
+    }
     if (r < 0)
         return cli_fail(cli, &err);
     print_ids(cli, reply);

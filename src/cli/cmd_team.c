@@ -12,6 +12,7 @@
 #include "cli/render.h"
 #include "cli/session.h"
 #include "cli/table.h"
+#include "cli/teams.h"
 #include "model/team.h"
 
 /* "8 gpu, 64 cpu, 512GiB": the amounts of a guarantee or limit. */
@@ -71,7 +72,7 @@ static int run_show(struct cli *cli, const struct cli_args *args)
     _cleanup_json_ struct json_object *team = NULL;
     struct err err = ERR_INIT;
 
-    if (cli_get(cli, cli_path(cli, "/v1/teams/%s", args->operands.items[0]), &team, &err) < 0)
+    if (cli_get_team(cli, args->operands.items[0], &team, &err) < 0)
         return cli_fail(cli, &err);
     if (cli->json) {
         cli_print_json(cli, team);
@@ -188,6 +189,7 @@ static int run_set(struct cli *cli, const struct cli_args *args)
     struct cli_call get = {.method = "GET", .path = cli_path(cli, "/v1/teams/%s", name)};
     struct cli_call put = {.method = "PUT", .path = get.path};
     struct err err = ERR_INIT;
+    const char *note;
     int r = cli_call(cli, &get, &found, &err);
 
     if (r < 0 && r != -ENOENT)
@@ -206,6 +208,9 @@ static int run_set(struct cli *cli, const struct cli_args *args)
         cli_print_json(cli, reply);
     else if (!cli->json)
         fprintf(cli->out, "team %s %s\n", cli_safe(cli, name), found ? "changed" : "created");
+    note = cli_option_given(args, "guarantee") ? cli_guarantee_note(cli, NULL) : NULL;
+    if (note)
+        cli_say(cli, note);
     return 0;
 }
 

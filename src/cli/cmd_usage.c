@@ -14,6 +14,7 @@
 #include "cli/render.h"
 #include "cli/session.h"
 #include "cli/table.h"
+#include "cli/teams.h"
 
 #define MS_PER_HOUR (3600 * MS_PER_S)
 #define BAR_WIDTH 12
@@ -134,6 +135,8 @@ static int run(struct cli *cli, const struct cli_args *args)
         cli_print_json(cli, reply);
         return 0;
     }
+    if (cli_json_len(reply, "teams") == 0 && team && cli_get_team(cli, team, NULL, &err) < 0)
+        return cli_fail(cli, &err);
     if (cli_json_len(reply, "teams") == 0) {
         fprintf(cli->err, "nothing ran in this time\n");
         return 0;

@@ -11,6 +11,7 @@
 
 #define HELP_COLUMN 26
 #define HELP_WIDTH 78
+#define CODE_WIDTH 5 /* of an exit code and the gap after it */
 
 const char *cli_group_title(enum cli_group group)
 {
@@ -124,6 +125,23 @@ static void examples_help(struct cli *cli, const char *text)
     }
 }
 
+/* Lines "CODE meaning". */
+static void exit_codes_help(struct cli *cli, const char *text)
+{
+    heading(cli, "Exit codes");
+    while (*text) {
+        size_t n = strcspn(text, "\n"), code = strcspn(text, " \n");
+        size_t meaning = code < n ? code + 1 : n;
+
+        cli_wrap_after(cli->out, arena_printf(&cli->arena, "  %-*.*s", CODE_WIDTH, (int)code, text),
+                       2 + CODE_WIDTH, arena_strndup(&cli->arena, text + meaning, n - meaning),
+                       HELP_WIDTH);
+        text += n;
+        if (*text == '\n')
+            text++;
+    }
+}
+
 static void usage_lines(struct cli *cli, const struct cli_command *c)
 {
     if (c->subcommands == NULL) {
@@ -156,10 +174,8 @@ void cli_help_command(struct cli *cli, const struct cli_command *c)
     options_help(cli, cli_option_set(c, 0), "Options");
     options_help(cli, cli_option_set(c, 1), NULL);
     options_help(cli, cli_common_options, "Common options");
-    if (c->exit_codes) {
-        heading(cli, "Exit codes");
-        cli_wrap(cli->out, c->exit_codes, 2, HELP_WIDTH);
-    }
+    if (c->exit_codes)
+        exit_codes_help(cli, c->exit_codes);
     if (c->examples)
         examples_help(cli, c->examples);
 }

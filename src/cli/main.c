@@ -128,10 +128,13 @@ static int refuse_unknown(struct cli *cli, const struct cli_command *const *comm
     struct cli_suggestion s = {.word = word};
     struct err err = ERR_INIT;
     char remedy[160] = "'allot help' lists the commands";
+    const char *elsewhere = commands == cli->commands ? cli_verb_elsewhere(word) : NULL;
 
     for (size_t i = 0; commands[i]; i++)
         cli_suggestion_offer(&s, cli_command_word(commands[i]));
-    if (s.best)
+    if (elsewhere)
+        snprintf(remedy, sizeof(remedy), "here that is 'allot %s'", elsewhere);
+    else if (s.best)
         snprintf(remedy, sizeof(remedy), "did you mean '%s'?", s.best);
     err_set(&err, -EINVAL, ERR_INVALID, NULL, remedy, "unknown %s '%.80s'", what, word);
     return cli_fail_usage(cli, &err);

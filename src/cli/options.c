@@ -8,7 +8,10 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/text.h"
 #include "cli/suggest.h"
+
+#define OPTIONAL "[OPTIONS] "
 
 const struct cli_option cli_common_options[] = {
     {.name = "server", .arg = "URL", .help = "address of the server, or unix:/path"},
@@ -64,14 +67,18 @@ static int refuse_unknown(struct parse *p, const char *word, size_t len)
 {
     char name[CLI_SUGGEST_MAX + 1], remedy[160];
     struct cli_suggestion s = {.word = name};
+    const char *elsewhere;
 
     snprintf(name, sizeof(name), "%.*s", (int)len, word);
+    elsewhere = cli_option_elsewhere(p->command->name, name);
     for (int set = 0; set < CLI_OPTION_SETS; set++)
         for (const struct cli_option *o = cli_option_set(p->command, set); !cli_option_is_end(o);
              o++)
             if (o->name)
                 cli_suggestion_offer(&s, o->name);
-    if (s.best)
+    if (elsewhere)
+        snprintf(remedy, sizeof(remedy), "%s", elsewhere);
+    else if (s.best)
         snprintf(remedy, sizeof(remedy), "did you mean '--%s'?", s.best);
     else
         snprintf(remedy, sizeof(remedy), "see 'allot help %s'", p->command->name);
@@ -140,9 +147,13 @@ static int parse_short(struct parse *p, const char *letters)
         int r;
 
         if (o == NULL) {
+            const char letter[] = {*l, '\0'};
+            const char *elsewhere = cli_option_elsewhere(p->command->name, letter);
             char remedy[160];
 
             snprintf(remedy, sizeof(remedy), "see 'allot help %s'", p->command->name);
+            if (elsewhere)
+                snprintf(remedy, sizeof(remedy), "%s", elsewhere);
             return err_set(p->err, -EINVAL, ERR_INVALID, NULL, remedy, "unknown option '-%c'", *l);
         }
         if (o->arg)
@@ -198,16 +209,31 @@ static int parse_words(struct parse *p)
     return 0;
 }
 
+/* How to find out what a missing word could be. */
+static const char *operand_remedy(enum cli_complete operand)
+{
+    static const char *const remedies[CLI_COMPLETE_COUNT] = {
+        [CLI_COMPLETE_WORKLOAD] = "'allot ps' lists workloads; a number or a name will do",
+        [CLI_COMPLETE_TEAM] = "'allot team' lists teams",
+        [CLI_COMPLETE_NODE] = "'allot node' lists nodes",
+        [CLI_COMPLETE_USER] = "'allot user' lists people",
+    };
+
+    return remedies[operand];
+}
+
 static int check_operands(struct parse *p)
 {
     const struct cli_command *c = p->command;
     size_t count = p->args->operands.len;
+    const char *usage = c->usage ? c->usage : "an argument";
 
     if (cli_option_given(p->args, "help"))
         return 0;
     if (count + p->args->command_count < (size_t)c->min_operands)
-        return err_set(p->err, -EINVAL, ERR_MISSING, NULL, NULL, "'%s' needs %s", c->name,
-                       c->usage ? c->usage : "an argument");
+        return err_set(p->err, -EINVAL, ERR_MISSING, NULL, operand_remedy(c->operand),
+                       "'%s' needs %s", c->name,
+                       usage + (text_starts_with(usage, OPTIONAL) ? strlen(OPTIONAL) : 0));
     if (c->max_operands != CLI_MANY && count > (size_t)c->max_operands)
         return err_set(p->err, -EINVAL, ERR_INVALID, NULL, NULL, "unexpected argument '%.80s'",
                        p->args->operands.items[c->max_operands]);

@@ -4,6 +4,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/cleanup.h"
+
 static size_t min3(size_t a, size_t b, size_t c)
 {
     size_t m = a < b ? a : b;
@@ -55,4 +57,53 @@ void cli_suggestion_offer(struct cli_suggestion *s, const char *candidate)
         s->best = candidate;
         s->distance = distance;
     }
+}
+
+const char *cli_verb_elsewhere(const char *verb)
+{
+    static const struct {
+        const char *elsewhere, *here;
+    } verbs[] = {
+        {"squeue", "ps"},      {"list", "ps"},       {"ls", "ps"},          {"get", "ps"},
+        {"jobs", "ps"},        {"queue", "ps"},      {"status", "top"},     {"htop", "top"},
+        {"nvidia-smi", "top"}, {"sbatch", "submit"}, {"qsub", "submit"},    {"srun", "run"},
+        {"create", "apply"},   {"scancel", "stop"},  {"cancel", "stop"},    {"delete", "stop"},
+        {"kill", "stop"},      {"rm", "stop"},       {"qdel", "stop"},      {"describe", "show"},
+        {"inspect", "show"},   {"scontrol", "show"}, {"attach", "logs -f"}, {"ssh", "exec"},
+        {"shell", "exec"},     {"sinfo", "node"},    {"nodes", "node"},     {"sacct", "usage"},
+        {"explain", "why"},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
+        if (strcmp(verbs[i].elsewhere, verb) == 0)
+            return verbs[i].here;
+    return NULL;
+}
+
+const char *cli_option_elsewhere(const char *command, const char *option)
+{
+    static const struct {
+        const char *command, *option, *remedy; /* command NULL = run and submit */
+    } options[] = {
+        {"logs", "since",
+         "lines carry no times: --tail N shows the last, 'allot events ID' tells when what "
+         "happened"},
+        {"logs", "timestamps", "'allot events ID' tells when what happened"},
+        {NULL, "gres", "use --gpus N, or --gpu SHARE for part of one"},
+        {NULL, "ntasks", "use --tasks N"},
+        {NULL, "nodes", "use --tasks N: each task is placed by itself"},
+        {NULL, "time", "use --max-run-time TIME"},
+        {NULL, "job-name", "use --name NAME"},
+        {NULL, "partition", "use --team TEAM, and --gpu-type TYPE"},
+        {NULL, "interactive", "use 'allot exec ID -- bash' in a task that runs"},
+        {NULL, "i", "use 'allot exec ID -- bash' in a task that runs"},
+        {NULL, "tty", "use 'allot exec ID -- bash' in a task that runs"},
+    };
+    bool runs = strcmp(command, "run") == 0 || strcmp(command, "submit") == 0;
+
+    for (size_t i = 0; i < ARRAY_LEN(options); i++)
+        if (strcmp(options[i].option, option) == 0 &&
+            (options[i].command ? strcmp(options[i].command, command) == 0 : runs))
+            return options[i].remedy;
+    return NULL;
 }

@@ -14,6 +14,7 @@
 #include "cli/cli.h"
 #include "cli/json.h"
 #include "cli/session.h"
+#include "cli/teams.h"
 #include "model/json.h"
 #include "model/workload.h"
 
@@ -55,6 +56,9 @@ static int write_number(const struct cli_args *args, const char *option, const c
 
     if (text == NULL)
         return 0;
+    if (strcmp(option, "gpus") == 0 && strchr(text, '.'))
+        return err_set(err, -EINVAL, ERR_INVALID, NULL, "part of one GPU is --gpu, as --gpu 0.25",
+                       "option '--gpus' takes whole GPUs, not '%.60s'", text);
     if (qty_parse_int(text + negative, &v, NULL) < 0)
         return err_set(err, -EINVAL, ERR_INVALID, NULL, "give a whole number",
                        "option '--%s' does not understand '%.60s'", option, text);
@@ -267,6 +271,24 @@ int cli_workload_body(struct cli *cli, const struct cli_args *args, struct strbu
         return r;
     json_end_object(&w);
     return check_body(cli, body, err);
+}
+
+int cli_submit_options(struct cli *cli, const struct cli_args *args, struct json_object **ret_json,
+                       struct err *err)
+{
+    const char *team = cli_option_value(args, "team");
+    _cleanup_strbuf_ struct strbuf body = STRBUF_INIT;
+    struct err known = ERR_INIT;
+    int r = cli_workload_body(cli, args, &body, err);
+
+    if (r == 0)
+        r = cli_submit_body(cli, body.data, ret_json, err);
+    if (team == NULL)
+        team = cli->config.team;
+    if (r < 0 && team && strcmp(err->field, "team") == 0 &&
+        cli_get_team(cli, team, NULL, &known) == -ENOENT)
+        *err = known;
+    return r;
 }
 
 int cli_submit_body(struct cli *cli, const char *body, struct json_object **ret_json,

@@ -90,6 +90,7 @@ static void what_differs_is_configured_if_nobody_was_faster(void **state)
 static void a_failed_workload_is_submitted_again(void **state)
 {
     (void)state;
+    fake_answer("GET /v1/teams/nlp", 200, "{\"name\":\"nlp\"}");
     fake_answer("GET /v1/workloads?name=w&team=nlp&limit=100", 200,
                 "{\"workloads\":[{\"id\":4,\"state\":\"failed\"}]}");
     fake_answer("POST /v1/workloads", 201, "{\"id\":13}");
@@ -117,6 +118,30 @@ static void a_dry_run_only_looks(void **state)
     assert_string_equal(fake_out, "team nlp created (dry run)\nworkload w created (dry run)\n");
     assert_null(strstr(fake_calls(), "PUT"));
     assert_null(strstr(fake_calls(), "POST"));
+}
+
+static void a_team_that_is_nowhere_stops_everything(void **state)
+{
+    (void)state;
+    fake_answer("GET /v1/teams", 200, "{\"teams\":[{\"name\":\"vision\"}]}");
+    assert_int_equal(apply(TEAM("nlp", "{}") WORKLOAD("w", "visoin"), "--dry-run"), 1);
+    assert_string_equal(fake_out, "");
+    assert_non_null(strstr(fake_err, "document 2: team 'visoin' does not exist or is not yours"));
+    assert_non_null(strstr(fake_err, "did you mean 'vision'?"));
+    assert_int_equal(apply(TEAM("nlp", "{}") TEAM("bert", "{parent: lap}"), NULL), 1);
+    assert_null(strstr(fake_calls(), "PUT"));
+}
+
+static void promising_too_much_is_noted(void **state)
+{
+    (void)state;
+    fake_answer("PUT /v1/teams/nlp", 201, "{}");
+    fake_answer("GET /v1/teams", 200,
+                "{\"teams\":[{\"name\":\"nlp\",\"guarantee\":{\"gpu\":2}},"
+                "{\"name\":\"bert\",\"parent\":\"nlp\",\"guarantee\":{\"gpu\":2}}]}");
+    fake_answer("GET /v1/nodes", 200, "{\"nodes\":[{\"devices\":[{}]}]}");
+    assert_int_equal(apply(TEAM("nlp", "{guarantee: {gpu: 2}}"), NULL), 0);
+    assert_string_equal(fake_err, "allot: guarantees add up to 2 GPUs; there is 1\n");
 }
 
 static void circles_and_doubles_are_refused(void **state)
@@ -183,6 +208,8 @@ int main(void)
         TEST(a_failed_workload_is_submitted_again),
         TEST(one_bad_document_stops_everything_before_the_first_call),
         TEST(a_dry_run_only_looks),
+        TEST(a_team_that_is_nowhere_stops_everything),
+        TEST(promising_too_much_is_noted),
         TEST(circles_and_doubles_are_refused),
         TEST(a_resource_quota_becomes_a_team),
         TEST(folders_are_read_by_name),

@@ -89,6 +89,36 @@ static void json_is_passed_on(void **state)
     assert_non_null(strstr(fake_out, "\"id\": 1"));
 }
 
+static void ps_of_nobody_is_an_error(void **state)
+{
+    (void)state;
+    fake_answer("GET /v1/workloads?state=live&team=nlpp&limit=200", 200, "{\"workloads\":[]}");
+    fake_answer("GET /v1/teams", 200, "{\"teams\":[{\"name\":\"nlp\"}]}");
+    expect_error("ps --team nlpp", 1,
+                 "allot: team 'nlpp' does not exist or is not yours\nhint: did you mean 'nlp'?\n");
+    fake_answer("GET /v1/workloads?state=live&owner=bo&limit=200", 200, "{\"workloads\":[]}");
+    fake_answer("GET /v1/users/bo", 403, "{\"detail\":\"for administrators\"}");
+    expect_error("ps --owner bo", 0,
+                 "nothing waits or runs ('allot ps --all' shows what has ended)\n");
+    fake_answer("GET /v1/users/bo", 404, "{\"detail\":\"there is no user 'bo'\"}");
+    expect_error("ps --owner bo", 1, "allot: there is no user 'bo'\n");
+}
+
+static void nothing_of_a_team_that_is_not_is_an_error(void **state)
+{
+    (void)state;
+    fake_answer("GET /v1/teams", 200, "{\"teams\":[]}");
+    fake_answer("GET /v1/events?limit=50&team=x", 200, "{\"events\":[],\"next\":0}");
+    expect_error("events --team x", 1,
+                 "allot: team 'x' does not exist or is not yours\n"
+                 "hint: 'allot team' lists them\n");
+    fake_answer("GET /v1/usage?from=2026-11-29T12:00:00.000Z&to=2026-11-30T12:00:00.000Z&team=x",
+                200, "{\"teams\":[]}");
+    expect_error("usage --team x", 1,
+                 "allot: team 'x' does not exist or is not yours\n"
+                 "hint: 'allot team' lists them\n");
+}
+
 static void names_cannot_steer_the_terminal(void **state)
 {
     (void)state;
@@ -361,7 +391,22 @@ static void quota_of_one_team_shows_what_is_below(void **state)
            "TEAM                  USED  GUARANTEE  LIMIT  SHARE  DEMAND\n"
            "vision  ###+--------  1.25          4      -      2       2\n");
     expect_error("quota visoin", 1,
-                 "allot: there is no team 'visoin'\nhint: 'allot team' lists them\n");
+                 "allot: team 'visoin' does not exist or is not yours\n"
+                 "hint: did you mean 'vision'?\n");
+    expect_error("quota xyzzy", 1,
+                 "allot: team 'xyzzy' does not exist or is not yours\n"
+                 "hint: 'allot team' lists them\n");
+}
+
+static void quota_notes_what_cannot_all_be_kept(void **state)
+{
+    (void)state;
+    fake_answer("GET /v1/teams", 200,
+                "{\"teams\":[{\"name\":\"a\",\"guarantee\":{\"gpu\":1}},"
+                "{\"name\":\"b\",\"guarantee\":{\"gpu\":1.5}}]}");
+    fake_answer("GET /v1/nodes", 200, "{\"nodes\":[{\"devices\":[{},{}]}]}");
+    assert_int_equal(fake_run("quota"), 0);
+    assert_non_null(strstr(fake_out, "\nguarantees add up to 2.5 GPUs; there are 2\n"));
 }
 
 static void team_list(void **state)
@@ -388,7 +433,8 @@ static void team_set_changes_only_what_is_named(void **state)
         fake_calls(),
         "GET /v1/teams/nlp\n"
         "PUT /v1/teams/nlp {\"name\":\"nlp\",\"parent\":\"lab\",\"weight\":2,\"priority\":100,"
-        "\"guarantee\":{\"gpu\":\"5\"},\"limit\":{\"memory\":null}}\n");
+        "\"guarantee\":{\"gpu\":\"5\"},\"limit\":{\"memory\":null}}\n"
+        "GET /v1/teams\n");
 }
 
 static void team_set_refuses_before_it_asks(void **state)
@@ -447,7 +493,9 @@ static void node_drain_reports_each(void **state)
 {
     (void)state;
     fake_answer("POST /v1/nodes/a/drain", 200, "{}");
-    expect("node drain a b", 1, "node a takes nothing new; what runs goes on\n");
+    fake_answer("GET /v1/nodes/a", 200, NODE);
+    expect("node drain a b", 1,
+           "node a takes nothing new; 2 workloads hold GPUs there and go on\n");
     assert_string_equal(fake_err, "allot: Not Found\n");
 }
 
@@ -582,6 +630,25 @@ static void submit_refuses_as_the_server_would(void **state)
     assert_string_equal(fake_calls(), "");
 }
 
+static void whole_gpus_are_told_from_parts(void **state)
+{
+    (void)state;
+    expect_error("submit --team nlp --gpus 0.25 -- true", 1,
+                 "allot: option '--gpus' takes whole GPUs, not '0.25'\n"
+                 "hint: part of one GPU is --gpu, as --gpu 0.25\n");
+}
+
+static void a_wrong_team_brings_the_right_one(void **state)
+{
+    (void)state;
+    fake_answer("POST /v1/workloads", 422,
+                "{\"detail\":\"team 'reserch' does not exist\",\"field\":\"team\"}");
+    fake_answer("GET /v1/teams", 200, "{\"teams\":[{\"name\":\"research\"}]}");
+    expect_error("submit --team reserch -- true", 1,
+                 "allot: team 'reserch' does not exist or is not yours\n"
+                 "hint: did you mean 'research'?\n");
+}
+
 static void problems_are_told_with_field_and_remedy(void **state)
 {
     (void)state;
@@ -699,6 +766,15 @@ static void unknown_commands_are_helped(void **state)
     (void)state;
     expect_error("sbmit", 2, "allot: unknown command 'sbmit'\nhint: did you mean 'submit'?\n");
     expect_error("team lsit", 2, "allot: unknown subcommand 'lsit'\nhint: did you mean 'list'?\n");
+    expect_error("squeue", 2, "allot: unknown command 'squeue'\nhint: here that is 'allot ps'\n");
+    expect_error("stop", 2,
+                 "allot: 'stop' needs ID...\n"
+                 "hint: 'allot ps' lists workloads; a number or a name will do\n");
+    expect_error("run -it -- bash", 2,
+                 "allot: unknown option '-i'\n"
+                 "hint: use 'allot exec ID -- bash' in a task that runs\n");
+    assert_int_equal(fake_run("logs --since 5m 81"), 2);
+    assert_non_null(strstr(fake_err, "hint: lines carry no times: --tail N"));
     expect_error("xyzzy", 2,
                  "allot: unknown command 'xyzzy'\nhint: 'allot help' lists the commands\n");
 }
@@ -720,6 +796,16 @@ static void every_command_helps_and_has_a_page(void **state)
         assert_true(c->examples != NULL);
         assert_true((c->run != NULL) != (c->subcommands != NULL));
     }
+}
+
+static void exit_codes_stand_one_a_line(void **state)
+{
+    (void)state;
+    assert_int_equal(fake_run("help run"), 0);
+    assert_non_null(strstr(fake_out, "\nExit codes:\n"
+                                     "  0    it succeeded, or goes on after it was detached\n"
+                                     "  N    the exit code of the task"));
+    assert_non_null(strstr(fake_out, "\n  125  allot itself failed"));
 }
 
 static void help_fits_eighty_columns(void **state)
@@ -758,6 +844,8 @@ int main(void)
         TEST(ps_wide_tells_owner_and_class),
         TEST(ps_passes_filters_escaped),
         TEST(ps_says_where_the_ended_are),
+        TEST(ps_of_nobody_is_an_error),
+        TEST(nothing_of_a_team_that_is_not_is_an_error),
         TEST(json_is_passed_on),
         TEST(names_cannot_steer_the_terminal),
         TEST(a_terminal_gets_what_fits),
@@ -773,6 +861,7 @@ int main(void)
         TEST(logs_of_all_tasks_return),
         TEST(quota_is_a_tree_with_bars),
         TEST(quota_of_one_team_shows_what_is_below),
+        TEST(quota_notes_what_cannot_all_be_kept),
         TEST(team_list),
         TEST(team_set_changes_only_what_is_named),
         TEST(team_set_refuses_before_it_asks),
@@ -787,6 +876,8 @@ int main(void)
         TEST(submit_takes_the_only_team),
         TEST(submit_names_the_teams_to_choose_from),
         TEST(submit_refuses_as_the_server_would),
+        TEST(whole_gpus_are_told_from_parts),
+        TEST(a_wrong_team_brings_the_right_one),
         TEST(problems_are_told_with_field_and_remedy),
         TEST(a_missing_token_is_told_as_to_people),
         TEST(on_a_terminal_errors_break_between_words),
@@ -799,6 +890,7 @@ int main(void)
         TEST(user_set_keeps_what_is_not_named),
         TEST(unknown_commands_are_helped),
         TEST(every_command_helps_and_has_a_page),
+        TEST(exit_codes_stand_one_a_line),
         TEST(help_fits_eighty_columns),
         TEST(completion_knows_every_command_and_option),
     };
