@@ -97,7 +97,7 @@ static bool evict_for(const struct judge *j, struct prop_workload *victim)
     case SCHED_CAUSE_IDLE_ONLY:
         return (his->idle_only && !mine->idle_only) || judge_bad(j, "it is no idle-only work");
     case SCHED_CAUSE_CONSOLIDATE:
-        return true;
+        return true; /* needs no right over it, but a new place: prop_rest.c asks for that */
     default:
         return judge_bad(j, "not a cause of an eviction");
     }
@@ -147,5 +147,7 @@ bool judge_evict(const struct judge *j)
     }
     t->stop_ms = j->w->now_ms + (prop_chance(j->w, 50) ? 0 : (int64_t)prop_below(j->w, 8000));
     j->w->evictions++;
+    j->w->moves += d->cause == SCHED_CAUSE_CONSOLIDATE;
+    p->moved = d->cause == SCHED_CAUSE_CONSOLIDATE;
     return prop_task_move(j->w, (uint32_t)(d->workload - 1), d->task, PROP_LEAVING);
 }

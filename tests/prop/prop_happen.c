@@ -7,10 +7,11 @@
 
 #include "prop_world.h"
 
-/* An event from outside: work that made way may make way for the same winner again. */
-static void outside(struct prop_world *w)
+void prop_outside(struct prop_world *w)
 {
     vec_clear(&w->pairs);
+    for (size_t i = 0; i < w->workloads.len; i++)
+        w->workloads.items[i]->moved = false;
 }
 
 static bool refused(struct prop_world *w, const char *what, int rc)
@@ -195,7 +196,7 @@ static bool team_edit(struct prop_world *w)
 
 bool prop_happen(struct prop_world *w)
 {
-    outside(w);
+    prop_outside(w);
     uint64_t dice = prop_below(w, 100);
     if (dice < 60)
         return submit(w);

@@ -133,7 +133,7 @@ bool prop_rebuild(struct prop_world *w)
         struct sched *former = w->s;
         w->s = s;
         s = former;
-        vec_clear(&w->pairs);
+        prop_outside(w);
         prop_trace(w, "the history goes on with a rebuilt scheduler");
     }
     sched_destroy(s);

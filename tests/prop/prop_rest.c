@@ -106,6 +106,19 @@ static bool idle_check(struct prop_world *w)
     return true;
 }
 
+/* Whatever was moved has found its new place, once all that was to stop has stopped. */
+static bool moved_check(struct prop_world *w)
+{
+    if (!all_quiet(w))
+        return true;
+    for (size_t i = 0; i < w->workloads.len; i++) {
+        const struct prop_workload *p = w->workloads.items[i];
+        if (p->moved && !prop_minimum_met(p, false))
+            return prop_fail(w, "workload %zu was moved and has no new place", i);
+    }
+    return true;
+}
+
 static bool explain_check(struct prop_world *w)
 {
     for (size_t i = 0; i < w->workloads.len; i++) {
@@ -141,5 +154,5 @@ bool prop_rest_check(struct prop_world *w)
     if (due <= w->now_ms)
         return prop_fail(w, "a turn is due at %" PRId64 " and was given at %" PRId64, due,
                          w->now_ms);
-    return usage_check(w) && states_check(w) && idle_check(w) && explain_check(w);
+    return usage_check(w) && states_check(w) && idle_check(w) && moved_check(w) && explain_check(w);
 }

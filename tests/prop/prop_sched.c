@@ -23,7 +23,7 @@ struct options {
 };
 
 struct outcome {
-    uint64_t hash, decisions, starts, evictions, holds;
+    uint64_t hash, decisions, starts, evictions, holds, moves;
     uint32_t step;
     char failure[400];
 };
@@ -59,7 +59,8 @@ static struct outcome history(uint64_t seed, int64_t steps, bool trace)
     struct prop_world *w = prop_create(seed, trace);
     while (prop_ok(w) && w->step < steps && step(w) && prop_ok(w))
         w->step++;
-    struct outcome o = {w->hash, w->decisions, w->starts, w->evictions, w->holds, w->step, ""};
+    struct outcome o = {w->hash,  w->decisions, w->starts, w->evictions,
+                        w->holds, w->moves,     w->step,   ""};
     snprintf(o.failure, sizeof(o.failure), "%s", w->failure);
     prop_destroy(w);
     return o;
@@ -82,6 +83,7 @@ static bool seed_holds(uint64_t seed, const struct options *options, struct outc
     sum->starts += o.starts;
     sum->evictions += o.evictions;
     sum->holds += o.holds;
+    sum->moves += o.moves;
     return true;
 }
 
@@ -102,9 +104,9 @@ static int run(const struct options *o)
         fflush(stdout);
         status |= !ok;
     }
-    printf("# %" PRIu64 " decisions: %" PRIu64 " starts, %" PRIu64 " evictions, %" PRIu64
-           " promises\n",
-           sum.decisions, sum.starts, sum.evictions, sum.holds);
+    printf("# %" PRIu64 " decisions: %" PRIu64 " starts, %" PRIu64 " evictions (%" PRIu64
+           " of them moves), %" PRIu64 " promises\n",
+           sum.decisions, sum.starts, sum.evictions, sum.moves, sum.holds);
     return status;
 }
 

@@ -57,6 +57,7 @@ struct prop_workload {
     struct sched_workload decl;
     struct prop_task tasks[PROP_TASKS_MAX];
     bool known;             /* the scheduler has it */
+    bool moved;             /* evicted to be moved, and nothing has happened since */
     bool backing_off;       /* a launch was refused and none has succeeded since */
     int64_t short_since_ms; /* since when it runs below its minimum; -1 = it does not */
 };
@@ -97,7 +98,7 @@ struct prop_world {
     bool refuses_launches;       /* this history has engines that refuse */
     bool launch_refused;         /* one was refused already */
     uint64_t hash;               /* of every decision and answer */
-    uint64_t decisions, starts, evictions, holds;
+    uint64_t decisions, starts, evictions, holds, moves;
     bool trace; /* print every report and decision as `# ` lines */
     char failure[400];
 };
@@ -106,6 +107,8 @@ struct prop_world {
 struct prop_world *prop_create(uint64_t seed, bool trace);
 void prop_destroy(struct prop_world *w);
 
+/* Something happened: whoever made way may do so again, and a move may have lost its aim. */
+void prop_outside(struct prop_world *w);
 /* Keeps the first failure; always false, for `return prop_fail(...)`. */
 bool prop_fail(struct prop_world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* A line of the trace, where it is asked for. */
