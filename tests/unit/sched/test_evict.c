@@ -19,8 +19,11 @@ static uint64_t job_of(struct small_world *w, uint64_t team, int milli, int prio
 
 static uint64_t classed(struct small_world *w, uint64_t team, int milli, enum sched_class class_)
 {
-    return world_job(w, (struct job){.team = team, .gpu_milli = milli, .other_class = true,
-                                     .class_ = class_, .firm = class_ == SCHED_CLASS_PRODUCTION});
+    return world_job(w, (struct job){.team = team,
+                                     .gpu_milli = milli,
+                                     .other_class = true,
+                                     .class_ = class_,
+                                     .firm = class_ == SCHED_CLASS_PRODUCTION});
 }
 
 static void test_strictly_higher_priority_preempts_in_its_team(void **state)
@@ -62,7 +65,9 @@ static void test_class_comes_before_priority(void **state)
     (void)state;
     struct small_world w;
     two_teams(&w, 1, 1000, 0);
-    uint64_t low = world_job(&w, (struct job){.team = 1, .gpu_milli = 1000, .priority = 9,
+    uint64_t low = world_job(&w, (struct job){.team = 1,
+                                              .gpu_milli = 1000,
+                                              .priority = 9,
                                               .other_class = true,
                                               .class_ = SCHED_CLASS_DEVELOPMENT});
     world_settle(&w);

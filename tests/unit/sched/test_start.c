@@ -81,8 +81,9 @@ static void test_idle_only_work_comes_after_all_others(void **state)
     struct small_world w;
     one_node(&w, 1, 1000, SCHED_UNLIMITED);
     world_team(&w, 2, 0, 0);
-    uint64_t batch = world_job(&w, (struct job){.team = 1, .gpu_milli = 1000, .other_class = true,
-                                                .class_ = SCHED_CLASS_BATCH});
+    uint64_t batch = world_job(
+        &w, (struct job){
+                .team = 1, .gpu_milli = 1000, .other_class = true, .class_ = SCHED_CLASS_BATCH});
     uint64_t other = world_job(&w, (struct job){.team = 2, .gpu_milli = 1000});
     world_settle(&w);
     assert_pending(&w, batch);
@@ -126,7 +127,7 @@ static void test_malformed_requests_are_refused(void **state)
     struct small_world w;
     one_node(&w, 1, 1000, SCHED_UNLIMITED);
     struct sched_request bad[] = {
-        {.device_count = 1},                                               /* of what? */
+        {.device_count = 1}, /* of what? */
         {.device_count = 1, .device_milli = 1001},
         {.device_count = 1, .device_milli = 500, .device_memory_bytes = 1},
         {.device_milli = 500},
@@ -135,14 +136,14 @@ static void test_malformed_requests_are_refused(void **state)
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         struct sched_task task = {.request = &bad[i]};
-        struct sched_workload work = {.id = 1, .team = 1, .tasks = &task, .task_count = 1,
-                                      .min_tasks = 1, .accepted = true};
+        struct sched_workload work = {
+            .id = 1, .team = 1, .tasks = &task, .task_count = 1, .min_tasks = 1, .accepted = true};
         assert_int_equal(sched_workload_add(w.s, &work, NULL), -EINVAL);
     }
     struct sched_request good = {.cpu_milli = 1};
     struct sched_task task = {.request = &good};
-    struct sched_workload work = {.id = 1, .team = 1, .tasks = &task, .task_count = 1,
-                                  .min_tasks = 2, .accepted = true};
+    struct sched_workload work = {
+        .id = 1, .team = 1, .tasks = &task, .task_count = 1, .min_tasks = 2, .accepted = true};
     assert_int_equal(sched_workload_add(w.s, &work, NULL), -EINVAL);
     world_done(&w);
 }

@@ -6,7 +6,10 @@
 static struct sched_team plain(uint64_t id, uint64_t parent)
 {
     return (struct sched_team){
-        .id = id, .parent = parent, .age = id, .weight = 1,
+        .id = id,
+        .parent = parent,
+        .age = id,
+        .weight = 1,
         .limit = {SCHED_UNLIMITED, SCHED_UNLIMITED, SCHED_UNLIMITED},
     };
 }
