@@ -3,7 +3,8 @@
  * usage: prop-small
  *
  * Every sequence of a few submissions to one small node: whoever fits and whose gates are open
- * is started by the turn, whatever came before; and after each end the next is.
+ * is started by the turn, whatever came before; and after each end the next is. All have equal
+ * rights, so that nobody is evicted but to be moved, and whoever is moved runs again at rest.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,6 +16,7 @@
 #include "sim/ledger.h"
 
 #define SLOTS 4
+#define TURNS_MAX 20
 #define NODE_GPUS 2
 #define GIB (1LL << 30)
 
@@ -39,7 +41,7 @@ static const struct variant variants[] = {
     {"non-preemptible under a guarantee of one device", SCHED_UNLIMITED, 1000, false},
 };
 
-enum state { ABSENT, WAITING, RUNNING, ENDED };
+enum state { ABSENT, WAITING, RUNNING, MOVING, ENDED };
 
 struct small {
     struct sched *s;
@@ -48,6 +50,7 @@ struct small {
     const struct sched_request *asks[SLOTS];
     enum state state[SLOTS];
     uint16_t devices[SLOTS][NODE_GPUS];
+    bool stopped[SLOTS]; /* to be reported */
     int64_t now_ms;
     const char *failure;
 };
@@ -119,14 +122,13 @@ static void submit(struct small *m, int slot)
         m->failure = "a submission is refused";
 }
 
-static void carry_out(struct small *m, const struct sched_decision *d)
+static void start(struct small *m, int slot, const struct sched_decision *d)
 {
-    uint64_t slot = d->workload - 1;
-    if (d->kind != SCHED_START || slot >= SLOTS || m->state[slot] != WAITING) {
-        m->failure = "a decision that is no start of one who waits";
+    if (m->state[slot] != WAITING && m->state[slot] != MOVING) {
+        m->failure = "a start of one who does not wait";
         return;
     }
-    if (!gates_open(m, (int)slot))
+    if (!gates_open(m, slot))
         m->failure = "a start against a gate";
     if (sim_ledger_take(&m->ledger, 0, m->asks[slot], d->devices, d->device_count, NULL) < 0) {
         m->failure = "a start on devices that are full";
@@ -137,16 +139,60 @@ static void carry_out(struct small *m, const struct sched_decision *d)
     m->state[slot] = RUNNING;
 }
 
-static void turn(struct small *m)
+/* It stops at once; the report waits until the decisions of the turn have been read. */
+static void move(struct small *m, int slot, const struct sched_decision *d)
 {
-    const struct sched_decisions *d = sched_turn(m->s, m->now_ms++);
-    for (size_t i = 0; i < d->count && m->failure == NULL; i++)
+    if (m->state[slot] != RUNNING || d->cause != SCHED_CAUSE_CONSOLIDATE ||
+        !m->variant->preemptible) {
+        m->failure = "an eviction that is no move of one who runs and may move";
+        return;
+    }
+    sim_ledger_release(&m->ledger, 0, m->asks[slot], m->devices[slot], m->asks[slot]->device_count);
+    m->state[slot] = MOVING;
+    m->stopped[slot] = true;
+}
+
+static void carry_out(struct small *m, const struct sched_decision *d)
+{
+    if (d->workload == 0 || d->workload > SLOTS)
+        m->failure = "a decision about nobody";
+    else if (d->kind == SCHED_START)
+        start(m, (int)d->workload - 1, d);
+    else if (d->kind == SCHED_EVICT)
+        move(m, (int)d->workload - 1, d);
+    /* promises hold nothing in this ledger: they must end in a start by the time of rest */
+}
+
+static size_t turn_once(struct small *m)
+{
+    const struct sched_decisions *d = sched_turn(m->s, m->now_ms);
+    size_t count = d->count;
+    for (size_t i = 0; i < count && m->failure == NULL; i++)
         carry_out(m, &d->items[i]);
+    for (int i = 0; i < SLOTS && m->failure == NULL; i++) {
+        if (m->stopped[i] &&
+            sched_task_stopped(m->s, (uint64_t)i + 1, 0, SCHED_STOP_REQUEUE, m->now_ms) < 0)
+            m->failure = "a stop is refused";
+        m->stopped[i] = false;
+    }
     char what[100];
     if (m->failure == NULL && sched_verify(m->s, what, sizeof(what)) < 0)
         m->failure = "sched_verify";
+    return count;
+}
+
+static void turn(struct small *m)
+{
+    int turns = 0;
+    while (m->failure == NULL && (turn_once(m) > 0 || sched_next_ms(m->s) <= m->now_ms)) {
+        if (++turns > TURNS_MAX)
+            m->failure = "no rest";
+    }
+    m->now_ms++;
     uint16_t ignored[NODE_GPUS];
     for (int i = 0; i < SLOTS && m->failure == NULL; i++) {
+        if (m->state[i] == MOVING)
+            m->failure = "one that was moved does not run again";
         if (m->state[i] == WAITING && gates_open(m, i) &&
             sim_ledger_fit(&m->ledger, 0, m->asks[i], ignored))
             m->failure = "one that fits and whose gates are open was not started";
