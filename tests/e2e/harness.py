@@ -77,8 +77,9 @@ def check_devices(rows):
     return total
 
 
-def supervisors(folder):
-    """Process ids of the supervisors that work in a data folder."""
+def supervisors(folder, programs=(b"allot-supervise",)):
+    """Process ids of the supervisors that work in a data folder, or of other programs that are
+    named with it."""
     pids = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -86,7 +87,7 @@ def supervisors(folder):
                 words = f.read().split(b"\0")
         except OSError:
             continue
-        if words[0].endswith(b"allot-supervise") and any(folder.encode() in w for w in words):
+        if words[0].endswith(programs) and any(folder.encode() in w for w in words):
             pids.append(int(pid))
     return pids
 
@@ -154,7 +155,8 @@ class Server:
         if self.process and self.process.poll() is None:
             self.kill()
         for _ in range(50):
-            left = supervisors(self.folder)
+            # A sandbox whose supervisor is killed while it is built waits for a server's cleaner.
+            left = supervisors(self.folder, (b"allot-supervise", b"bwrap"))
             if not left:
                 break
             for pid in left:

@@ -18,7 +18,8 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import tap  # noqa: E402
-from e2e.harness import SANITIZED, Server, check_devices, equal, expect, supervisors, wait_for  # noqa: E402
+from e2e.harness import (SANITIZED, Server, check_devices, equal, expect,  # noqa: E402
+                         supervisors, wait_for)
 
 KILLS = int(sys.argv[1]) if len(sys.argv) > 1 else 25 if SANITIZED else 200
 SEED = int(sys.argv[2]) if len(sys.argv) > 2 else 1
