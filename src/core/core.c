@@ -412,6 +412,7 @@ void core_destroy(struct core *core)
     if (core == NULL)
         return;
     core_journal_done(core);
+    core_message_abandon(core->waiting);
     core_queue_done(&core->queue);
     sched_destroy(core->sched);
     heap_done(&core->limits); /* before its elements */

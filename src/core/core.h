@@ -59,6 +59,7 @@ struct core_ports {
 /* Loads the stored state. 0 or negative errno with ERR (corrupt row, unknown schema, ...). */
 int core_create(const struct core_config *config, const struct core_ports *ports,
                 struct core **ret_core, struct err *err);
+/* Commands that have no answer yet are answered with -ECANCELED. NULL is fine. */
 void core_destroy(struct core *core);
 
 /* The engine's way up: pass it to the engine before core_run(). */

@@ -117,7 +117,7 @@ struct core_queue {
 
 /* 0 or -ENOMEM. */
 int core_queue_init(struct core_queue *q);
-/* Frees what is still queued. */
+/* Answers commands that are still queued with -ECANCELED, frees everything. */
 void core_queue_done(struct core_queue *q);
 /* From any thread; takes M over. */
 void core_queue_push(struct core_queue *q, struct core_message *m);
@@ -125,6 +125,8 @@ void core_queue_push(struct core_queue *q, struct core_message *m);
 struct core_message *core_queue_take(struct core_queue *q, int64_t timeout_ms);
 /* A message with an arena of its own. */
 struct core_message *core_message_new(enum core_message_kind kind);
+/* A list of messages that nobody will look at: commands are answered with -ECANCELED. */
+void core_message_abandon(struct core_message *list);
 void core_message_free(struct core_message *m);
 
 /* ---- journal ---------------------------------------------------------------------------- */

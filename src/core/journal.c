@@ -10,6 +10,7 @@
  */
 #include "core/internal.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #include "base/log.h"
@@ -267,15 +268,28 @@ bool core_journal_idle(const struct core *core)
     return !j->committing && j->first == NULL && j->open == NULL;
 }
 
+/* Nobody will hear of it any more. */
+static void abandon(struct core *core, struct core_entry *e)
+{
+    if (e->command) {
+        if (e->drop)
+            e->drop(core, e);
+        core_command_finish(e->command, -ECANCELED);
+    }
+    entry_free(e);
+}
+
 void core_journal_done(struct core *core)
 {
     struct core_journal *j = &core->journal;
 
     seal(j);
+    for (size_t i = 0; j->committing && i < j->group_len; i++)
+        abandon(core, j->group[i]);
     while (j->first) {
         struct core_entry *e = j->first;
         j->first = e->next;
-        entry_free(e);
+        abandon(core, e);
     }
     free(j->group);
     free(j->group_txns);

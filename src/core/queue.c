@@ -23,11 +23,7 @@ int core_queue_init(struct core_queue *q)
 
 void core_queue_done(struct core_queue *q)
 {
-    while (q->first) {
-        struct core_message *m = q->first;
-        q->first = m->next;
-        core_message_free(m);
-    }
+    core_message_abandon(q->first);
     pthread_cond_destroy(&q->wake);
     pthread_mutex_destroy(&q->lock);
 }
@@ -83,6 +79,18 @@ struct core_message *core_message_new(enum core_message_kind kind)
         abort();
     m->kind = kind;
     return m;
+}
+
+void core_message_abandon(struct core_message *list)
+{
+    while (list) {
+        struct core_message *m = list;
+
+        list = m->next;
+        if (m->kind == MESSAGE_COMMAND)
+            core_command_finish(m->command, -ECANCELED);
+        core_message_free(m);
+    }
 }
 
 void core_message_free(struct core_message *m)
