@@ -276,6 +276,8 @@ static void abandon(struct core *core, struct core_entry *e)
             e->drop(core, e);
         core_command_finish(e->command, -ECANCELED);
     }
+    for (const struct core_waiter *w = e->waiters; w; w = w->next)
+        core_command_finish(w->command, -ECANCELED);
     entry_free(e);
 }
 
