@@ -117,12 +117,11 @@ static void a_stop_reaches_every_process(void **state)
 {
     NEED_ROOT();
     fixture_script(f, 1,
-                   "sh -c 'trap \"echo child; exit\" TERM; while :; do sleep 0.02; done' & "
-                   "trap 'echo parent; wait; exit 0' TERM; echo ready; "
-                   "while :; do sleep 0.02; done");
+                   "trap 'echo parent; wait; exit 0' TERM; "
+                   "sh -c 'trap \"echo child; exit\" TERM; echo ready; while :; do sleep 0.02; "
+                   "done' & while :; do sleep 0.02; done");
     fixture_start(f, 1, 0);
     fixture_wait_log(f, "1.0.0", "ready");
-    fixture_sleep_ms(100);
     engine_local_ops()->stop(f->engine, "1.0.0", 10000);
     fixture_wait(f, "1.0.0", ENGINE_EXITED);
     assert_non_null(strstr(fixture_log(f, "1.0.0"), "child"));

@@ -140,6 +140,12 @@ static void new_privileges_cannot_be_had(void **state)
                   "NoNewPrivs:1\nSeccomp:2\n1\n");
 }
 
+static void a_task_is_not_spared_when_memory_runs_out(void **state)
+{
+    NEED_ROOT();
+    assert_prints("cat /proc/self/oom_score_adj", "0\n");
+}
+
 static void the_environment_is_the_platforms_and_the_workloads_alone(void **state)
 {
     NEED_ROOT();
@@ -377,6 +383,7 @@ int main(void)
         T(the_root_cannot_be_written),
         T(dangerous_calls_are_refused),
         T(new_privileges_cannot_be_had),
+        T(a_task_is_not_spared_when_memory_runs_out),
         T(the_environment_is_the_platforms_and_the_workloads_alone),
         T(the_checkpoint_folder_is_the_workloads),
         T(a_workdir_that_is_open_is_used),

@@ -88,7 +88,6 @@ static void __attribute__((noreturn)) become(const struct command *c, int report
     default_signals();
     default_limits();
     umask(022);
-    (void)io_write_existing(AT_FDCWD, "/proc/self/oom_score_adj", "0");
     if (chdir(c->cwd) < 0)
         give_up(report, "chdir");
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)

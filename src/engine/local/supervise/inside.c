@@ -106,7 +106,6 @@ static int become_user(struct inside *in, uid_t uid, gid_t gid, struct err *err)
 {
     int r = 0;
 
-    (void)io_write_existing(AT_FDCWD, "/proc/self/oom_score_adj", "-900");
     if (getuid() == 0) {
         if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
             return err_set(err, -errno, ERR_UNSUPPORTED, NULL, NULL,

@@ -166,6 +166,8 @@ static void __attribute__((noreturn)) become_monitor(const struct build *b)
     (void)dup2(log, 1);
     (void)dup2(log, 2);
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    /* The supervisor is spared when memory runs out, a task is not. Only root can still say so. */
+    (void)io_write_existing(AT_FDCWD, "/proc/self/oom_score_adj", "0");
     if (cgroup_join(b->s->cgroups, &err) < 0) {
         dprintf(2, "%s\n", err.text);
         _exit(126);

@@ -62,7 +62,7 @@ struct supervise {
     int status;
     enum end_kind end;
     char reason[REASON_BYTES];
-    char code[32]; /* ERR_* of a refusal */
+    char code[32];        /* ERR_* of a refusal */
     struct strbuf record; /* the exit record */
     char message[CONTROL_MESSAGE_MAX];
 };
