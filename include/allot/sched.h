@@ -249,7 +249,9 @@ struct sched_refusal {
 /*
  * Could it ever start on this inventory, under these limits? 0, or -E2BIG with RET_REFUSAL.
  * sched_workload_add() checks the same unless `accepted` and then enqueues. -EEXIST: id in use;
- * -ENOENT: unknown team; -EINVAL: not a leaf, or a malformed request.
+ * -ENOENT: unknown team; -EINVAL: not a leaf, a malformed request, or out of bounds: 1..100,000
+ * tasks, at most 256 groups, 65,535 devices and 4 PiB of memory a task, 2^40 millicores, and sums
+ * (of all that is known to the scheduler) below 2^61.
  */
 int sched_workload_check(struct sched *s, const struct sched_workload *w,
                          struct sched_refusal *ret_refusal);

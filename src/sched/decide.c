@@ -108,7 +108,6 @@ void decide_evict(struct sched *s, struct workload *w, uint32_t t, const struct 
     task_turn(s, w, t, TASK_LEAVING);
     w->tasks[t].behalf = why->behalf;
     s->retry = true;
-    workload_requeue(s, w);
 }
 
 void decide_evict_all(struct sched *s, struct workload *w, enum sched_cause cause)
@@ -117,4 +116,5 @@ void decide_evict_all(struct sched *s, struct workload *w, enum sched_cause caus
     for (uint32_t t = 0; t < w->group->job->task_count; t++)
         if (w->tasks[t].phase == TASK_RUNNING)
             decide_evict(s, w, t, &why);
+    workload_requeue(s, w);
 }

@@ -22,7 +22,7 @@ struct eviction {
     uint64_t behalf; /* workload, or 0 */
     uint64_t team;   /* whose share made it due, or 0 */
 };
-/* One running task of W has to go. */
+/* One running task of W has to go. The caller requeues W when all that go of it have been said. */
 void decide_evict(struct sched *s, struct workload *w, uint32_t t, const struct eviction *why);
 /* All running tasks of W have to go, on nobody's behalf. */
 void decide_evict_all(struct sched *s, struct workload *w, enum sched_cause cause);

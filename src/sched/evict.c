@@ -8,6 +8,7 @@
 #include "sched/search.h"
 #include "sched/task.h"
 #include "sched/units.h"
+#include "sched/workload.h"
 
 #define PLACE_SEARCHES_MAX 128 /* nodes or domains looked at alone, in one turn */
 
@@ -132,6 +133,8 @@ bool evict_carry_out(struct sched *s, struct workload *w, const struct gang *gan
             why.team = w->group->team->id;
         decide_evict(s, v->w, v->task, &why);
         w->victims++;
+        if (i + 1 == plan->list.len || plan->list.items[i + 1].w != v->w)
+            workload_requeue(s, v->w);
     }
     decide_hold_spots(s, w, main_cause(plan));
     return true;

@@ -302,6 +302,8 @@ void move_carry_out(struct sched *s, struct workload *w, struct move_plan *plan)
         vec_push(&s->moving, *c);
         c->devices = NULL; /* sched.moving has them now */
         w->victims++;
+        if (i + 1 == plan->places.len || plan->places.items[i + 1].workload != c->workload)
+            workload_requeue(s, c->workload);
     }
     load_room(s, plan);
     decide_hold_spots(s, w, SCHED_CAUSE_CONSOLIDATE);

@@ -11,6 +11,7 @@
 #include "sched/task.h"
 #include "sched/workload.h"
 
+#define TIME_MAX (INT64_MAX / 4) /* differences of times do not overflow */
 #define DOUBLINGS_MAX 6 /* of the back-off: up to 64 times the first */
 
 static int task_lookup(const struct sched *s, uint64_t workload, uint32_t task,
@@ -84,7 +85,9 @@ int sched_task_restore(struct sched *s, uint64_t workload, uint32_t task,
     int r = task_lookup(s, workload, task, &w);
     if (r < 0)
         return r;
-    if (w->removed || task_phase(w, task) != TASK_PENDING)
+    bool placed = state == SCHED_TASK_RUNNING || state == SCHED_TASK_STOPPING;
+    if (w->removed || task_phase(w, task) != TASK_PENDING ||
+        (placed && (since_ms > TIME_MAX || since_ms < -TIME_MAX)))
         return -EINVAL;
     if (state == SCHED_TASK_DONE) {
         task_release(s, w, task, TASK_DONE);

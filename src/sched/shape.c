@@ -258,6 +258,7 @@ static void job_parts_done(struct sched *s, struct job_parts *p)
 static int job_parts_tasks(struct sched *s, const struct sched_workload *w, struct job_parts *p)
 {
     const struct sched_request *last_request = NULL;
+    int64_t memory = 0; /* the one sum that TASKS_MAX alone does not bound */
     p->uniform = true;
     for (uint32_t i = 0; i < w->task_count; i++) {
         const struct sched_task *t = &w->tasks[i];
@@ -278,6 +279,9 @@ static int job_parts_tasks(struct sched *s, const struct sched_workload *w, stru
         p->uniform = p->uniform && first->shape == shape && first->group == task.group &&
                      first->rank == task.rank;
         vec_push(&p->tasks, task);
+        memory += shape->memory;
+        if (memory > SUM_MAX)
+            return -EINVAL;
     }
     while (p->uniform && p->tasks.len > 1)
         shape_put(s, vec_pop(&p->tasks).shape);
@@ -287,8 +291,9 @@ static int job_parts_tasks(struct sched *s, const struct sched_workload *w, stru
 static int job_parts_fill(struct sched *s, const struct sched_workload *w, struct job_parts *p)
 {
     if (w->task_count == 0 || w->task_count > TASKS_MAX || w->min_tasks == 0 ||
-        w->min_tasks > w->task_count || w->group_count > w->task_count || w->limit_ms < 0 ||
-        w->expected_ms < 0 || w->min_run_ms < 0 || w->restart_cost_ms < 0)
+        w->min_tasks > w->task_count || w->group_count > w->task_count ||
+        w->group_count > GROUPS_MAX || w->limit_ms < 0 || w->expected_ms < 0 || w->min_run_ms < 0 ||
+        w->restart_cost_ms < 0)
         return -EINVAL;
     int r = job_parts_tasks(s, w, p);
     if (r < 0)

@@ -52,18 +52,24 @@ uint8_t unit_mark(const struct unit *u)
     return u->task >= 0 ? IMAGINED_SURPLUS : IMAGINED_CORE;
 }
 
+static void task_out(struct sched *s, struct workload *w, uint32_t t, uint8_t mark, bool out)
+{
+    struct task *task = &w->tasks[t];
+    if (task->phase != TASK_RUNNING || task->imagined != (out ? IMAGINED_NOT : mark))
+        return;
+    task->imagined = out ? mark : IMAGINED_NOT;
+    task_imagine(s, w, t, out ? -1 : 1);
+}
+
 void unit_imagine(struct sched *s, struct unit *u, bool out)
 {
     u->out = out;
-    uint8_t mark = unit_mark(u);
-    for (uint32_t t = 0; t < u->w->group->job->task_count; t++) {
-        struct task *task = &u->w->tasks[t];
-        if (task->phase != TASK_RUNNING || (u->task >= 0 && u->task != t) ||
-            task->imagined != (out ? IMAGINED_NOT : mark))
-            continue;
-        task->imagined = out ? mark : IMAGINED_NOT;
-        task_imagine(s, u->w, t, out ? -1 : 1);
+    if (u->task >= 0) {
+        task_out(s, u->w, (uint32_t)u->task, IMAGINED_SURPLUS, out);
+        return;
     }
+    for (uint32_t t = 0; t < u->w->group->job->task_count; t++)
+        task_out(s, u->w, t, IMAGINED_CORE, out);
 }
 
 /* ---- rights ------------------------------------------------------------------------------ */

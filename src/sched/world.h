@@ -55,6 +55,7 @@ enum view { VIEW_NOW, VIEW_THEN, VIEW_PLAN, VIEW_EMPTY, VIEWS };
 
 #define WHOLE_MILLI 1000
 #define DEVICES_MAX 1024      /* of one node */
+#define GROUPS_MAX 256        /* of one workload */
 #define TASKS_MAX 100000      /* of one workload */
 #define CPU_MAX (1LL << 40)   /* millicores of one task */
 #define BYTES_MAX (1LL << 52) /* bytes of one task, or of one device */

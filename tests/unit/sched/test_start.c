@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <stdlib.h>
 
 #include "small_world.h"
 
@@ -148,6 +149,31 @@ static void test_malformed_requests_are_refused(void **state)
     world_done(&w);
 }
 
+static void test_a_sum_that_would_overflow_is_refused(void **state)
+{
+    (void)state;
+    struct small_world w;
+    one_node(&w, 1, 1000, SCHED_UNLIMITED);
+    struct sched_request r = {.memory_bytes = 1LL << 52, .cpu_milli = 1LL << 40};
+    struct sched_task *tasks = calloc(100000, sizeof(*tasks));
+    for (int t = 0; t < 100000; t++)
+        tasks[t].request = &r;
+    struct sched_workload work = {.id = 1,
+                                  .team = 1,
+                                  .tasks = tasks,
+                                  .task_count = 100000,
+                                  .min_tasks = 1,
+                                  .accepted = true};
+    assert_int_equal(sched_workload_add(w.s, &work, NULL), -EINVAL);
+    work.task_count = 500;
+    int r1 = sched_workload_add(w.s, &work, NULL);
+    work.id = 2;
+    int r2 = sched_workload_add(w.s, &work, NULL); /* nor may the sum of all pending work */
+    assert_true(r1 == 0 && r2 == -EINVAL);
+    free(tasks);
+    world_done(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -160,6 +186,7 @@ int main(void)
         cmocka_unit_test(test_a_second_add_of_the_same_id_is_refused),
         cmocka_unit_test(test_removed_work_holds_its_devices_until_it_has_stopped),
         cmocka_unit_test(test_malformed_requests_are_refused),
+        cmocka_unit_test(test_a_sum_that_would_overflow_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
