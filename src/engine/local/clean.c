@@ -74,10 +74,17 @@ static void run_clean(struct worker_job *job)
     struct local_job *j = (struct local_job *)job;
     struct pollfd cancel = {.fd = j->e->cancel, .events = POLLIN};
     struct request *r = request_new(REQUEST_CLEANED);
+    _cleanup_strbuf_ struct strbuf groups = STRBUF_INIT;
     struct cgroup_set set;
     char path[MODEL_INTENT_MAX + sizeof(CONTROL_SOCKET) + 1];
 
-    cgroup_set_load(j->record, j->record_len, &set);
+    /* Without a launch record that can be read, the task still has groups of known names. */
+    if (record_get(j->record, j->record_len, "intent")) {
+        cgroup_set_load(j->record, j->record_len, &set);
+    } else {
+        cgroup_site_describe(&j->e->cgroups, j->intent, true, &groups);
+        cgroup_set_load(groups.data, groups.len, &set);
+    }
     r->job = j;
     /* Processes in an uninterruptible wait must not hold up the others: back to the end of the
      * queue. A server that ends leaves them to the next one. */

@@ -257,13 +257,38 @@ void task_end_by_record(struct engine_local *e, struct local_task *t, const char
         task_end(e, t, ENGINE_EXITED, message);
 }
 
+/* A disk that was full or a power cut may leave one that says nothing: never a success. */
+static bool is_whole(const char *data, size_t len)
+{
+    const char *kind = record_get(data, len, "kind");
+
+    if (kind == NULL)
+        return false;
+    if (strcmp(kind, "exited") == 0)
+        return record_get_i64(data, len, "exit_code", -1) >= 0;
+    return strcmp(kind, "refused") == 0 || strcmp(kind, "lost") == 0;
+}
+
 int task_read_record(const struct engine_local *e, const char *intent, char **ret_data,
                      size_t *ret_len)
 {
     char path[MODEL_INTENT_MAX + sizeof(CONTROL_EXIT) + 1];
 
+    _cleanup_free_ char *data = NULL;
+    size_t len;
+    int r;
+
     snprintf(path, sizeof(path), "%s/%s", intent, CONTROL_EXIT);
-    return io_read_file(e->tasks_fd, path, RECORD_EXIT_MAX, ret_data, ret_len);
+    r = io_read_file(e->tasks_fd, path, RECORD_EXIT_MAX, &data, &len);
+    if (r < 0)
+        return r;
+    if (!is_whole(data, len)) {
+        log_warn("task %s: its exit record is damaged and is not believed", intent);
+        return -EBADMSG;
+    }
+    *ret_data = steal_ptr(&data);
+    *ret_len = len;
+    return 0;
 }
 
 void task_bereaved(struct engine_local *e, struct local_task *t)

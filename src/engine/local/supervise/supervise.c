@@ -370,11 +370,19 @@ static bool write_record(struct supervise *s)
            0;
 }
 
+/* Nobody will ever look there. */
+static bool folder_has_gone(const struct supervise *s)
+{
+    struct stat st;
+
+    return fstat(s->dirfd, &st) == 0 && st.st_nlink == 0;
+}
+
 /* The disk is full: hold the record and offer it until it can be written. */
 static void wait_for_room(struct supervise *s)
 {
     open_listener(s);
-    while (!write_record(s)) {
+    while (!write_record(s) && !folder_has_gone(s)) {
         struct pollfd p[] = {{.fd = s->listener, .events = POLLIN},
                              {.fd = s->engine, .events = POLLIN}};
 
