@@ -45,8 +45,7 @@ void engine_step(struct engine_local *e, const char *step)
 
 bool engine_code_lasts(const char *code)
 {
-    return code && code[0] && strcmp(code, ERR_UNAVAILABLE) != 0 &&
-           strcmp(code, ERR_INTERNAL) != 0;
+    return code && code[0] && strcmp(code, ERR_UNAVAILABLE) != 0 && strcmp(code, ERR_INTERNAL) != 0;
 }
 
 void engine_tell(struct engine_local *e, const struct local_task *t, enum engine_event_kind kind)
@@ -330,8 +329,8 @@ static int start_helpers(struct engine_local *e, struct err *err)
 
     if (r == 0)
         r = worker_create(&e->cleaner);
-    if (r == 0)
-        r = worker_create(&e->puller);
+    for (int i = 0; i < ENGINE_PULLERS && r == 0; i++)
+        r = worker_create(&e->pullers[i]);
     if (r == 0)
         r = put_away_load(e);
     if (r < 0)
@@ -432,7 +431,8 @@ void engine_local_destroy(struct engine_local *e)
     if (e->cancel >= 0)
         (void)!write(e->cancel, &(uint64_t){1}, sizeof(uint64_t));
     worker_destroy(e->cleaner);
-    worker_destroy(e->puller);
+    for (int i = 0; i < ENGINE_PULLERS; i++)
+        worker_destroy(e->pullers[i]);
     for (r = e->queue.first; r; r = next) {
         next = r->next;
         drop_request(r);

@@ -38,6 +38,8 @@
 #include "gpu/gpu.h"
 #include "model/task.h"
 
+#define ENGINE_PULLERS 4 /* threads that fetch images */
+
 enum local_task_state { PREPARING, ADOPTING, STARTING, RUNNING, CLEANING, ENDED };
 
 /* What epoll carries: the first member of whatever is watched. */
@@ -175,9 +177,10 @@ struct engine_local {
     struct reaper *reapers;
     size_t awaited; /* answers that RECONCILED waits for */
     bool reconciling;
-    struct worker *cleaner, *puller;
-    int cancel;           /* eventfd: readable when the helpers should give up */
-    VEC(char *) retained; /* names in ENDED, oldest at retained_first */
+    struct worker *cleaner;
+    struct worker *pullers[ENGINE_PULLERS]; /* a team has one of them */
+    int cancel;                             /* eventfd: readable when the helpers should give up */
+    VEC(char *) retained;                   /* names in ENDED, oldest at retained_first */
     size_t retained_first;
     char *buffer; /* CONTROL_MESSAGE_MAX bytes */
     char *boot_id;

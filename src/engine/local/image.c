@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/fsuid.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -99,6 +100,7 @@ static const char *find_tag(struct json_object *index, const char *tag)
 /* Opens the layout's index with the rights of UID on the way there. */
 static int open_index(const char *folder, uint32_t uid)
 {
+    struct stat st;
     int dir, fd, e;
 
     if (geteuid() == 0) {
@@ -106,7 +108,7 @@ static int open_index(const char *folder, uint32_t uid)
         setfsuid(uid);
     }
     dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    fd = dir < 0 ? -1 : openat(dir, "index.json", O_RDONLY | O_CLOEXEC);
+    fd = dir < 0 ? -1 : openat(dir, "index.json", O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     e = errno;
     if (geteuid() == 0) {
         setfsuid(0);
@@ -114,7 +116,14 @@ static int open_index(const char *folder, uint32_t uid)
     }
     if (dir >= 0)
         close(dir);
-    return fd < 0 ? -e : fd;
+    if (fd < 0)
+        return -e;
+    /* A pipe would keep its reader for ever. */
+    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
+        close(fd);
+        return -EINVAL;
+    }
+    return fd;
 }
 
 static int resolve_layout(const char *reference, uint32_t uid, struct arena *arena,
@@ -154,7 +163,7 @@ static int ask_registry(const char *reference, int cancel, struct arena *arena,
     _cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
     const char *const argv[] = {"skopeo",   policy_option(), "inspect", "--no-tags",
                                 "--format", "{{.Digest}}",   reference, NULL};
-    int r = tool_run(argv, cancel, &out, err);
+    int r = tool_run(argv, cancel, IMAGE_ASK_MS, &out, err);
 
     if (r < 0)
         return r;
@@ -225,9 +234,9 @@ static int unpack(const char *source, const char *folder, int cancel, struct are
 
     (void)io_remove_tree(AT_FDCWD, layout);
     (void)io_remove_tree(AT_FDCWD, bundle);
-    r = tool_run(copy, cancel, NULL, err);
+    r = tool_run(copy, cancel, IMAGE_FETCH_MS, NULL, err);
     if (r == 0)
-        r = tool_run(open_, cancel, NULL, err);
+        r = tool_run(open_, cancel, IMAGE_FETCH_MS, NULL, err);
     if (r == 0)
         r = make_places(&image, err);
     /* umoci makes its folder for root alone. */
@@ -287,6 +296,23 @@ static const char *pin(const char *reference, const char *digest, struct arena *
     return arena_printf(arena, "%.*s@%s", (int)n, reference, digest);
 }
 
+/* Unpacks unless that is done. Several may want the same: the first does it. */
+static int unpack_once(const char *source, const char *folder, int cancel, struct arena *arena,
+                       const struct image *image, struct err *err)
+{
+    const char *name = strrchr(folder, '/') + 1;
+    const char *path = arena_printf(arena, "%.*s.lock-%s", (int)(name - folder), folder, name);
+    _cleanup_close_ int lock = -1;
+
+    if (access(image->root, F_OK) == 0)
+        return 0;
+    lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (lock < 0 || flock(lock, LOCK_EX) < 0)
+        return err_set(err, -errno, ERR_UNAVAILABLE, "image", NULL, "image cannot be locked: %s",
+                       strerror(errno));
+    return access(image->root, F_OK) == 0 ? 0 : unpack(source, folder, cancel, arena, err);
+}
+
 int image_prepare(const char *images_dir, const char *reference, uint32_t uid, int cancel,
                   struct arena *arena, struct image *ret_image, struct err *err)
 {
@@ -309,12 +335,9 @@ int image_prepare(const char *images_dir, const char *reference, uint32_t uid, i
         source = pin(source, digest, arena);
     folder = arena_printf(arena, "%s/%s-%s", images_dir, kind, digest + strlen(DIGEST_PREFIX));
     image.root = arena_printf(arena, "%s/rootfs", folder);
-    if (access(image.root, F_OK) < 0) {
-        r = unpack(source, folder, cancel, arena, err);
-        if (r < 0)
-            return r;
-    }
-    r = read_settings(folder, arena, &image, err);
+    r = unpack_once(source, folder, cancel, arena, &image, err);
+    if (r == 0)
+        r = read_settings(folder, arena, &image, err);
     if (r == 0)
         *ret_image = image;
     return r;

@@ -11,7 +11,8 @@
  * crash leaves nothing half done.
  *
  * An OCI layout must be readable by everybody (it is opened as the task's user would): naming a
- * path gives nobody more than they have.
+ * path gives nobody more than they have. Whoever made it may be hostile, and so may a registry:
+ * every step has a time limit, and only those who want the very same image wait for it.
  *
  * Blocking, for a helper thread.
  */
@@ -24,6 +25,8 @@
 #include "base/arena.h"
 #include "base/err.h"
 
+#define IMAGE_ASK_MS ((int64_t)60 * 1000)        /* for a registry to answer */
+#define IMAGE_FETCH_MS ((int64_t)15 * 60 * 1000) /* to copy an image, and to unpack it */
 #define IMAGE_TAG_MS ((int64_t)5 * 60 * 1000)
 
 struct image {

@@ -86,7 +86,8 @@ static int begin_image(struct engine_local *e, struct local_task *t, struct requ
     j->start = r;
     j->job.run = run_image_job;
     t->state = PREPARING;
-    worker_push(e->puller, &j->job);
+    /* A team that has its image come slowly keeps few others waiting. */
+    worker_push(e->pullers[identity_of_team(0, r->start.team) % ENGINE_PULLERS], &j->job);
     return 0;
 }
 

@@ -8,13 +8,16 @@
 #include <spawn.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 
 #define KEEP_MAX ((size_t)1024 * 1024)
 #define CHUNK 4096
+#define POLL_MS 60000
 
 static int start(const char *const *argv, int out, int errs, pid_t *ret_pid)
 {
@@ -53,14 +56,19 @@ static bool collect(int fd, struct strbuf *to)
     return n > 0;
 }
 
-static int listen_to(int out, int errs, int cancel, struct strbuf *output, struct strbuf *complaint)
+static int listen_to(int out, int errs, int cancel, int64_t end_ms, struct strbuf *output,
+                     struct strbuf *complaint)
 {
     struct pollfd p[] = {{.fd = out, .events = POLLIN},
                          {.fd = errs, .events = POLLIN},
                          {.fd = cancel, .events = POLLIN}};
 
     while (p[0].fd >= 0 || p[1].fd >= 0) {
-        if (poll(p, ARRAY_LEN(p), -1) < 0 && errno != EINTR)
+        int64_t left_ms = end_ms - clock_boot_ms();
+
+        if (left_ms <= 0)
+            return -ETIMEDOUT;
+        if (poll(p, ARRAY_LEN(p), left_ms > POLL_MS ? POLL_MS : (int)left_ms) < 0 && errno != EINTR)
             return -errno;
         if (p[2].revents)
             return -ECANCELED;
@@ -84,7 +92,15 @@ static const char *last_line(struct strbuf *b)
     return line ? line + 1 : b->data;
 }
 
-int tool_run(const char *const *argv, int cancel, struct strbuf *out, struct err *err)
+static void bound(pid_t pid)
+{
+    const struct rlimit files = {TOOL_FILE_MAX, TOOL_FILE_MAX};
+
+    (void)prlimit(pid, RLIMIT_FSIZE, &files, NULL);
+}
+
+int tool_run(const char *const *argv, int cancel, int64_t limit_ms, struct strbuf *out,
+             struct err *err)
 {
     _cleanup_strbuf_ struct strbuf complaint = STRBUF_INIT;
     int o[2], e[2], status = 0, r;
@@ -101,11 +117,15 @@ int tool_run(const char *const *argv, int cancel, struct strbuf *out, struct err
     close(o[1]);
     close(e[1]);
     if (r == 0) {
-        r = listen_to(o[0], e[0], cancel, out, &complaint);
+        bound(pid);
+        r = listen_to(o[0], e[0], cancel, clock_boot_ms() + limit_ms, out, &complaint);
         if (r < 0)
             (void)kill(-pid, SIGKILL);
         while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
             ;
+        if (r == -ETIMEDOUT)
+            r = err_set(err, r, ERR_UNAVAILABLE, NULL, NULL, "%s took longer than %lld s", argv[0],
+                        (long long)(limit_ms / MS_PER_S));
         if (r == 0 && status != 0)
             r = err_set(err, -EIO, ERR_UNAVAILABLE, NULL, NULL, "%s failed: %s", argv[0],
                         last_line(&complaint));

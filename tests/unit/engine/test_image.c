@@ -42,7 +42,7 @@ static int make_layout(void)
     for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
         struct err err = ERR_INIT;
 
-        if (tool_run(steps[i], -1, NULL, &err) < 0) {
+        if (tool_run(steps[i], -1, 60000, NULL, &err) < 0) {
             print_error("%s\n", err.text);
             return -1;
         }

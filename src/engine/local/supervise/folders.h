@@ -12,12 +12,13 @@
  *
  * A folder that holds or lies in the platform's data folder (`forbid`) is refused.
  *
- * Descriptors are opened once and handed to the sandbox as such; a path that is swapped for a
- * link afterwards changes nothing.
+ * Descriptors are opened once and handed to the sandbox as such, and a place that others could
+ * swap for a link is not used: what surrounds it is covered in the task's view.
  */
 #ifndef ALLOT_ENGINE_LOCAL_SUPERVISE_FOLDERS_H
 #define ALLOT_ENGINE_LOCAL_SUPERVISE_FOLDERS_H
 
+#include <limits.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -29,6 +30,8 @@ struct folders {
     int work;       /* the task's own folder */
     int workdir;    /* the folder that was asked for, or -1 */
     int checkpoint; /* or -1 */
+    /* Folders that the sandbox covers with empty ones first, "" = none: see find_cover(). */
+    char workdir_cover[PATH_MAX], checkpoint_cover[PATH_MAX];
 };
 
 /* Opens and makes them for the launch record DATA of the task in DIRFD. The caller closes. */

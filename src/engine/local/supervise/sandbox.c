@@ -81,6 +81,14 @@ static void add_folder(struct build *b, int fd, int number, const char *place)
     add3(b, "--bind-fd", arena_printf(&b->arena, "%d", number), place);
 }
 
+static void add_cover(struct build *b, const char *place)
+{
+    if (place[0] == '\0')
+        return;
+    add2(b, "--perms", "0755");
+    add2(b, "--tmpfs", place);
+}
+
 static void add_mounts(struct build *b)
 {
     const char *root = field(b, "root"), *v;
@@ -95,6 +103,8 @@ static void add_mounts(struct build *b)
     add2(b, "--dev", "/dev");
     add_scratch(b, "/dev/shm");
     add_scratch(b, "/tmp");
+    add_cover(b, b->s->folders->workdir_cover);
+    add_cover(b, b->s->folders->checkpoint_cover);
     for (it = 0; (v = record_next(b->s->data, b->s->len, "show", &it));) {
         add_parents(b, v);
         add3(b, "--ro-bind", v, v);
