@@ -105,7 +105,7 @@ static void add(struct bench *b)
         .tasks = task,
         .task_count = tasks,
         .min_tasks = tasks,
-        .limit_ms = b->limits ? 600000 * (1 + (int64_t)rng_below(&b->rng, 4)) : 0,
+        .limit_ms = b->limits ? 60000 + (int64_t)rng_below(&b->rng, 3600000) : 0,
     };
     sched_workload_add(b->s, &w, NULL);
 }

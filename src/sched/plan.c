@@ -21,9 +21,9 @@ struct releases VEC_BODY(struct release);
 
 int64_t plan_task_end(const struct sched *s, const struct task *t, bool *ret_declared)
 {
-    const struct job_shape *job = t->workload->group->job;
-    int64_t span = job->limit_ms > 0 ? job->limit_ms : job->expected_ms;
-    *ret_declared = job->limit_ms > 0;
+    const struct workload *w = t->workload;
+    int64_t span = w->limit_ms > 0 ? w->limit_ms : w->expected_ms;
+    *ret_declared = w->limit_ms > 0;
     if (span == 0)
         return INT64_MAX;
     int64_t start = t->phase == TASK_HELD ? s->now_ms : t->since_ms;

@@ -131,6 +131,12 @@ void line_park(struct sched *s, struct line *line, enum sched_reason reason)
     park(s, line);
 }
 
+void line_head_set(struct sched *s, struct line *line, struct workload *w)
+{
+    line->head = w;
+    heap_update(&line->group->team->ready[group_idle(s, line->group)], &line->node);
+}
+
 void line_wake(struct sched *s, struct line *line)
 {
     if (line->state != LINE_PARKED)
@@ -358,9 +364,11 @@ void group_add(struct sched *s, struct workload *w)
 {
     struct group *g = w->group;
     tree_insert(&g->waiting, &w->wait, w->id, waits_before);
-    const struct line *line = &g->lot->line;
-    if (line->head == NULL || group_before(g, line->group) ||
-        (line->group == g && age_before(w, line->head)))
+    struct line *line = &g->lot->line;
+    if (line->state == LINE_PARKED && line->reason == SCHED_REASON_RESERVED)
+        line_wake(s, line); /* this one may end in time */
+    else if (line->head == NULL || group_before(g, line->group) ||
+             (line->group == g && age_before(w, line->head)))
         lot_update(s, g->lot);
 }
 

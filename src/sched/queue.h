@@ -37,6 +37,8 @@ void line_disown(struct sched *s, struct workload *w);
 
 /* Tried without success. */
 void line_park(struct sched *s, struct line *line, enum sched_reason reason);
+/* Another workload of the same group becomes the head of a ready line. */
+void line_head_set(struct sched *s, struct line *line, struct workload *w);
 /* A parked line is ready again. */
 void line_wake(struct sched *s, struct line *line);
 /* The first parked line of a leaf that was not tried in this turn yet is ready again; not idle-

@@ -12,7 +12,7 @@
 #include "sched/workload.h"
 
 #define TIME_MAX (INT64_MAX / 4) /* differences of times do not overflow */
-#define DOUBLINGS_MAX 6 /* of the back-off: up to 64 times the first */
+#define DOUBLINGS_MAX 6          /* of the back-off: up to 64 times the first */
 
 static int task_lookup(const struct sched *s, uint64_t workload, uint32_t task,
                        struct workload **ret_w)

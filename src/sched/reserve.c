@@ -8,9 +8,11 @@
 #include "sched/plan.h"
 #include "sched/queue.h"
 #include "sched/team.h"
+#include "sched/tree.h"
 #include "sched/units.h"
 #include "sched/workload.h"
 
+#define DEPTH_MAX 64   /* of a group that is looked through for work that ends in time */
 #define ATTEMPTS_MAX 8 /* plans a turn, for blocked workloads whose start cannot be computed */
 
 void reserve_begin(struct sched *s)
@@ -62,8 +64,7 @@ void reserve_for(struct sched *s, struct workload *w, const struct gang *gang,
 
 static bool outlasts(const struct sched *s, const struct workload *w)
 {
-    int64_t limit = w->group->job->limit_ms;
-    return limit == 0 || qty_add_sat(s->now_ms, limit) > s->reserved.start_ms;
+    return w->limit_ms == 0 || qty_add_sat(s->now_ms, w->limit_ms) > s->reserved.start_ms;
 }
 
 /* Could the reserved workload evict W once it runs? */
@@ -85,6 +86,20 @@ static bool evictable(const struct sched *s, const struct workload *w, const str
 bool reserve_binds(const struct sched *s, const struct workload *w, const struct amounts *need)
 {
     return s->reserved.workload != NULL && outlasts(s, w) && !evictable(s, w, need);
+}
+
+bool reserve_backfill(struct sched *s, struct line *line)
+{
+    const struct group *g = line->group;
+    uint32_t size = line->lot == NULL ? 0 : tree_size(g->waiting);
+    for (uint32_t i = 0; i < size && i < DEPTH_MAX; i++) {
+        struct workload *w = tree_entry(tree_at(g->waiting, i), struct workload, wait);
+        if (w == line->head || outlasts(s, w))
+            continue;
+        line_head_set(s, line, w);
+        return true;
+    }
+    return false;
 }
 
 void reserve_started(struct sched *s, const struct workload *w)

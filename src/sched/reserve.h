@@ -28,6 +28,9 @@ void reserve_for(struct sched *s, struct workload *w, const struct gang *gang,
                  const struct amounts *need);
 /* Would starting W (which fits now) have to respect the reservation? */
 bool reserve_binds(const struct sched *s, const struct workload *w, const struct amounts *need);
+/* The head of a ready line would outlast the reservation; is there a younger one in its group
+ * that would not? Then that one is the head now. */
+bool reserve_backfill(struct sched *s, struct line *line);
 /* W starts on the spots of the last place_gang(): enters them in the plan if they outlast it. */
 void reserve_started(struct sched *s, const struct workload *w);
 

@@ -292,8 +292,7 @@ static int job_parts_fill(struct sched *s, const struct sched_workload *w, struc
 {
     if (w->task_count == 0 || w->task_count > TASKS_MAX || w->min_tasks == 0 ||
         w->min_tasks > w->task_count || w->group_count > w->task_count ||
-        w->group_count > GROUPS_MAX || w->limit_ms < 0 || w->expected_ms < 0 || w->min_run_ms < 0 ||
-        w->restart_cost_ms < 0)
+        w->group_count > GROUPS_MAX || w->min_run_ms < 0 || w->restart_cost_ms < 0)
         return -EINVAL;
     int r = job_parts_tasks(s, w, p);
     if (r < 0)
@@ -324,8 +323,6 @@ static uint64_t job_hash(const struct sched_workload *w, const struct job_parts 
     uint64_t h = 2;
     h = HASH(h, w->task_count);
     h = HASH(h, w->min_tasks);
-    h = HASH(h, w->limit_ms);
-    h = HASH(h, w->expected_ms);
     h = HASH(h, w->min_run_ms);
     h = HASH(h, w->restart_cost_ms);
     h = HASH(h, w->spread);
@@ -348,8 +345,7 @@ static bool job_equal(const struct job_shape *job, const struct sched_workload *
     if (job->task_count != w->task_count || job->min_tasks != w->min_tasks ||
         job->uniform != p->uniform || job->spread != w->spread ||
         job->group_count != p->groups.len || job->required != p->required ||
-        job->preferred != p->preferred || job->limit_ms != w->limit_ms ||
-        job->expected_ms != w->expected_ms || job->min_run_ms != w->min_run_ms ||
+        job->preferred != p->preferred || job->min_run_ms != w->min_run_ms ||
         job->restart_cost_ms != w->restart_cost_ms)
         return false;
     for (size_t i = 0; i < p->tasks.len; i++)
@@ -461,8 +457,6 @@ static struct job_shape *job_shape_new(const struct sched_workload *w, const str
         .groups = copy_array(p->groups.items, p->groups.len, sizeof(struct job_group)),
         .required = p->required,
         .preferred = p->preferred,
-        .limit_ms = w->limit_ms,
-        .expected_ms = w->expected_ms,
         .min_run_ms = w->min_run_ms,
         .restart_cost_ms = w->restart_cost_ms,
     };

@@ -50,7 +50,7 @@ static void account(struct sched *s, struct workload *w, uint32_t t, int sign)
         use_add(w, t, VIEW_NOW, sign);
     if (p == TASK_LEAVING || p == TASK_ENDING)
         s->stopping += (uint32_t)sign;
-    if (in_then(p) && (w->group->job->limit_ms > 0 || w->group->job->expected_ms > 0))
+    if (in_then(p) && (w->limit_ms > 0 || w->expected_ms > 0))
         s->ending_running += (uint32_t)sign;
     if (in_then(p))
         use_add(w, t, VIEW_THEN, sign);

@@ -97,6 +97,8 @@ static void try_line(struct sched *s, struct line *line)
     enum sched_reason why = starts_now(s, w, &gang, &need);
     if (why == SCHED_REASON_NONE)
         decide_start_spots(s, w, SCHED_CAUSE_FITS);
+    else if (why == SCHED_REASON_RESERVED && reserve_backfill(s, line))
+        ; /* a younger one of its kind is next */
     else if (group_idle(s, w->group) || why == SCHED_REASON_RESERVED ||
              waits_for_stops(s, w, &gang, &need))
         line_park(s, line, why);

@@ -137,7 +137,7 @@ void workload_hold_ripens(struct sched *s, struct workload *w)
 static int workload_team(const struct sched *s, const struct sched_workload *w,
                          struct team **ret_team)
 {
-    if (w->id == 0 || (unsigned)w->class_ >= SCHED_CLASSES)
+    if (w->id == 0 || (unsigned)w->class_ >= SCHED_CLASSES || w->limit_ms < 0 || w->expected_ms < 0)
         return -EINVAL;
     struct team *team = team_find(s, w->team);
     if (team == NULL)
@@ -204,6 +204,8 @@ int sched_workload_add(struct sched *s, const struct sched_workload *w,
     struct workload *new = mem_new(1, sizeof(*new));
     new->id = w->id;
     new->age = w->age;
+    new->limit_ms = w->limit_ms;
+    new->expected_ms = w->expected_ms;
     new->group = g;
     new->timer_ms = INT64_MAX;
     map_put(&s->workloads, new->id, new);

@@ -14,7 +14,7 @@
  *           A start must be possible in VIEW_NOW and VIEW_THEN; a promise in VIEW_THEN alone.
  *   shape   What a request, or a whole workload, asks for; interned, so that equal ones share
  *           one record, one charge and one memory of failure.
- *   group   Pending workloads that differ in nothing but id and age.
+ *   group   Pending workloads that differ in nothing but id, age and how long they run.
  *   lot     Groups of one team and shape that differ in class and priority only. What stops the
  *           first of them stops the rest: they have no more rights, and ask for the same.
  *   line    One place in the queue of a leaf team. A lot's line stands for its first workload;
@@ -114,7 +114,7 @@ struct job_shape { /* of a whole workload */
     uint32_t *pack;  /* packing order: hardest to place first; NULL = by index */
     struct job_group *groups;
     const char *required, *preferred; /* topology levels, interned, or NULL */
-    int64_t limit_ms, expected_ms, min_run_ms, restart_cost_ms;
+    int64_t min_run_ms, restart_cost_ms;
     struct amounts least, total; /* charges of the minimum and of all tasks, while pending */
     uint64_t possible_epoch;     /* of sched.inventory_epoch: an empty inventory could hold it */
     uint64_t no_place_epoch;     /* of sched.freed_epoch: the minimum had no place then */
@@ -170,6 +170,7 @@ enum workload_place {
 
 struct workload {
     uint64_t id, age;
+    int64_t limit_ms, expected_ms; /* run time: declared limit, expectation; 0 = none */
     struct group *group;
     struct tree_node wait; /* in group->waiting */
     struct tree_node run;  /* in team->running, while RUNNING tasks and preemptible */
@@ -220,7 +221,7 @@ struct lot {
     struct line line;
 };
 
-struct group {          /* workloads that differ in id and age only */
+struct group {          /* workloads that differ in id, age and run time only */
     struct group *next; /* same hash */
     uint64_t hash;
     uint32_t refs;

@@ -40,6 +40,26 @@ static void test_backfill_ends_before_the_reserved_start(void **state)
     world_done(&w);
 }
 
+static void test_the_shorter_of_equal_jobs_goes_ahead(void **state)
+{
+    (void)state;
+    struct small_world w;
+    full_of_limits(&w);
+    firm(&w, 2000, 0, 10 * MINUTE);
+    world_settle(&w);
+    firm(&w, 4000, 9, 60 * MINUTE);
+    uint64_t longer = firm(&w, 1000, 5, 20 * MINUTE), none = firm(&w, 1000, 5, 0);
+    uint64_t shorter = firm(&w, 1000, 5, 5 * MINUTE);
+    world_settle(&w);
+    assert_pending(&w, longer);
+    assert_pending(&w, none);
+    assert_running(&w, shorter);
+    uint64_t later = firm(&w, 1000, 5, 5 * MINUTE); /* submitted when its kind has been parked */
+    world_settle(&w);
+    assert_running(&w, later);
+    world_done(&w);
+}
+
 static void test_no_declared_ends_no_reservation(void **state)
 {
     (void)state;
@@ -131,6 +151,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_backfill_ends_before_the_reserved_start),
+        cmocka_unit_test(test_the_shorter_of_equal_jobs_goes_ahead),
         cmocka_unit_test(test_no_declared_ends_no_reservation),
         cmocka_unit_test(test_a_later_submit_respects_the_reservation_too),
         cmocka_unit_test(test_work_that_could_be_evicted_anyway_may_start),

@@ -158,12 +158,8 @@ static void test_a_sum_that_would_overflow_is_refused(void **state)
     struct sched_task *tasks = calloc(100000, sizeof(*tasks));
     for (int t = 0; t < 100000; t++)
         tasks[t].request = &r;
-    struct sched_workload work = {.id = 1,
-                                  .team = 1,
-                                  .tasks = tasks,
-                                  .task_count = 100000,
-                                  .min_tasks = 1,
-                                  .accepted = true};
+    struct sched_workload work = {
+        .id = 1, .team = 1, .tasks = tasks, .task_count = 100000, .min_tasks = 1, .accepted = true};
     assert_int_equal(sched_workload_add(w.s, &work, NULL), -EINVAL);
     work.task_count = 500;
     int r1 = sched_workload_add(w.s, &work, NULL);
