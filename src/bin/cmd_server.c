@@ -27,6 +27,15 @@ static const struct cli_option options[] = {
      .arg = "TIME",
      .help = "how long a gang may run below its minimum (60s)"},
     {.name = "min-run", .arg = "TIME", .help = "protection from eviction after a start (0s)"},
+    {.name = "workdir-root",
+     .arg = "FOLDER",
+     .help = "where working and checkpoint folders of tasks must lie, which then run as their "
+             "owner (anywhere open to all); may be repeated",
+     .complete = CLI_COMPLETE_FILE},
+    {.name = "show-dir",
+     .arg = "FOLDER",
+     .help = "let tasks read it although it lies in a hidden place such as /home; may be repeated",
+     .complete = CLI_COMPLETE_FILE},
     {.name = "allow-unsandboxed", .help = "run tasks even where the machine forbids namespaces"},
     {.name = "verbose", .letter = 'v', .help = "log more"},
     {0},
@@ -40,6 +49,24 @@ static int time_option(const struct cli_args *args, const char *name, int64_t *r
     return text ? qty_parse_duration_ms(text, ret_ms, err) : 0;
 }
 
+/* Every value of a repeated option, NULL-terminated; NULL when there is none. */
+static const char *const *list_option(struct cli *cli, const struct cli_args *args,
+                                      const char *name)
+{
+    size_t it = 0, count = 0;
+    const char **list, *value;
+
+    while (cli_option_each(args, name, &it) != NULL)
+        count++;
+    if (count == 0)
+        return NULL;
+    list = arena_new_array(&cli->arena, const char *, count + 1);
+    it = count = 0;
+    while ((value = cli_option_each(args, name, &it)) != NULL)
+        list[count++] = value;
+    return list;
+}
+
 static int run(struct cli *cli, const struct cli_args *args)
 {
     const char *listen = cli_option_value(args, "listen");
@@ -50,6 +77,8 @@ static int run(struct cli *cli, const struct cli_args *args)
         .simulate = cli_option_value(args, "simulate"),
         .node_name = cli_option_value(args, "node-name"),
         .allow_unsandboxed = cli_option_given(args, "allow-unsandboxed"),
+        .workdir_roots = list_option(cli, args, "workdir-root"),
+        .shown_dirs = list_option(cli, args, "show-dir"),
     };
     struct err err = ERR_INIT;
     int r;

@@ -67,6 +67,8 @@ static int create_engine(struct server *s, struct err *err)
         .node_name = s->config->node_name,
         .devices = s->config->simulate,
         .allow_unsandboxed = s->config->allow_unsandboxed,
+        .workdir_roots = s->config->workdir_roots,
+        .shown_dirs = s->config->shown_dirs,
     };
 
     return engine_local_create(&config, &s->engine, err);

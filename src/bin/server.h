@@ -23,6 +23,8 @@ struct server_config {
     const char *node_name; /* NULL = host name */
     int64_t hold_ms, stale_gang_ms, min_run_ms; /* 0 = default */
     int allow_unsandboxed;
+    /* NULL-terminated or NULL; see engine/local/engine_local.h. */
+    const char *const *workdir_roots, *const *shown_dirs;
 };
 
 /* Serves until a signal asks to stop. 0, or a negative errno with ERR. */
