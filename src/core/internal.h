@@ -37,7 +37,9 @@
 struct core_team {
     struct model_team row; /* name and parent owned */
     struct core_team *parent;
-    struct map names; /* live workloads by name */
+    int64_t assured[MODEL_RESOURCE_COUNT]; /* what the scheduler is told; see team.c */
+    int64_t below[MODEL_RESOURCE_COUNT];   /* sum of the children's, finite ones */
+    struct map names;                      /* live workloads by name */
     uint32_t children, live, running;
 };
 
@@ -165,9 +167,9 @@ struct core_entry {
 };
 
 struct core_journal {
-    struct core_entry *open;             /* rows of what happened, still collecting */
-    struct core_entry *first, *last;     /* sealed, waiting for the next group */
-    struct core_entry **group;           /* with the store now */
+    struct core_entry *open;         /* rows of what happened, still collecting */
+    struct core_entry *first, *last; /* sealed, waiting for the next group */
+    struct core_entry **group;       /* with the store now */
     struct store_txn **group_txns;
     size_t group_len;
     bool committing;
@@ -184,7 +186,7 @@ struct core_entry *core_journal_command(struct core *core, struct core_command *
 void core_journal_wait(struct core *core, struct core_command *command);
 void core_journal_op(struct store_txn *txn, const struct store_op *op);
 void core_journal_effect(struct core *core, enum core_effect_kind kind, const char *intent,
-                    const struct engine_start *start, int64_t grace_ms);
+                         const struct engine_start *start, int64_t grace_ms);
 /* Hands the next group to the store if none is under way. */
 void core_journal_flush(struct core *core);
 /* The store has answered. */
@@ -207,23 +209,23 @@ struct core {
     struct sched *sched;
     _Atomic int64_t offset_ms; /* boot clock -> timeline */
 
-    struct map teams, team_names;         /* id -> core_team, name -> core_team */
+    struct map teams, team_names; /* id -> core_team, name -> core_team */
     struct map nodes, node_names;
-    struct map shapes;                    /* json -> core_shape */
+    struct map shapes; /* json -> core_shape */
     struct map shape_ids;
-    struct map workloads;                 /* id -> core_workload: live ones */
-    struct map users;                     /* name -> core_user */
-    struct map interned;                  /* text -> itself */
-    struct arena strings;                 /* of the interned */
-    struct heap limits;                   /* run limits, by time */
-    struct arena turn;                    /* scratch of one message or turn */
+    struct map workloads; /* id -> core_workload: live ones */
+    struct map users;     /* name -> core_user */
+    struct map interned;  /* text -> itself */
+    struct arena strings; /* of the interned */
+    struct heap limits;   /* run limits, by time */
+    struct arena turn;    /* scratch of one message or turn */
 
     uint64_t last_workload, last_event, last_id, last_shape;
     uint64_t committed_event;
     uint64_t pending, running; /* workloads */
     int64_t now_ms;            /* of this turn */
     int64_t started_ms;
-    int64_t last_seen_ms;      /* time of the newest stored event */
+    int64_t last_seen_ms; /* time of the newest stored event */
     bool reconciled;
     bool stopping;
     bool dirty; /* something changed that the scheduler should look at */
@@ -243,7 +245,7 @@ void core_record_allocation(struct core *core, const struct model_allocation *a)
  * are copied. ACTOR NULL = "allot". */
 void core_record_event(struct core *core, struct store_txn *txn, const struct model_event *event);
 void core_record_workload_event(struct core *core, const struct core_workload *w, int32_t task,
-                           const char *type, const char *data, const char *fmt, ...)
+                                const char *type, const char *data, const char *fmt, ...)
     __attribute__((format(printf, 6, 7)));
 /* A model row that points into W and its team. */
 void core_workload_row(const struct core_workload *w, struct model_workload *ret_row);
@@ -257,7 +259,7 @@ int core_shape_add_stored(struct core *core, uint64_t id, const char *json);
 int core_shape_ready(struct core_shape *s, struct err *err);
 /* The scheduler's view of a workload. */
 void core_shape_sched(const struct core_shape *s, uint64_t id, uint64_t team, bool accepted,
-                 struct sched_workload *ret);
+                      struct sched_workload *ret);
 
 /* ---- access.c --------------------------------------------------------------------------- */
 
@@ -291,7 +293,8 @@ void core_user_set(struct core *core, const char *name, bool admin);
 /* ---- team.c, node.c --------------------------------------------------------------------- */
 
 struct core_team *core_team_add(struct core *core, const struct model_team *row);
-int core_team_to_sched(struct core *core, const struct core_team *t);
+/* Tells the scheduler of T, and of its ancestors as far as they change with it. */
+int core_team_to_sched(struct core *core, struct core_team *t);
 void core_team_free(struct core_team *t);
 void core_node_report(struct core *core, const struct model_node *report);
 struct core_node *core_node_add(struct core *core, const struct model_node *row);
@@ -301,20 +304,20 @@ void core_node_free(struct core_node *n);
 /* ---- workload.c, task.c ----------------------------------------------------------------- */
 
 struct core_workload *core_workload_new(struct core *core, uint64_t id, const char *name,
-                                   const char *owner, struct core_team *team,
-                                   struct core_shape *shape);
+                                        const char *owner, struct core_team *team,
+                                        struct core_shape *shape);
 void core_workload_free(struct core_workload *w);
 /* Tasks array, made on first use. */
 struct core_task *core_workload_tasks(struct core_workload *w);
 void core_workload_set_state(struct core *core, struct core_workload *w,
-                        enum model_workload_state state);
+                             enum model_workload_state state);
 void core_workload_set_message(struct core_workload *w, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 /* Nothing to say any more. */
 void core_workload_clear_message(struct core_workload *w);
 /* Ends it: stops what runs, cancels what waits. EXIT_CODE 0 = cancelled, else failed. */
 void core_workload_stop(struct core *core, struct core_workload *w, int32_t exit_code,
-                   int64_t grace_ms, const char *actor, const char *why);
+                        int64_t grace_ms, const char *actor, const char *why);
 /* After any task changed: has the gang started, has the workload ended? */
 void core_workload_review(struct core *core, struct core_workload *w);
 /* Run limits that are over. */
@@ -323,7 +326,7 @@ void core_workload_arm_limit(struct core *core, struct core_workload *w);
 
 /* Follows the transition table (abort otherwise) and keeps the workload's counters. */
 void core_task_set_state(struct core *core, struct core_workload *w, int32_t index,
-                    enum model_task_state state);
+                         enum model_task_state state);
 /* Leaves its devices: closes the allocation at END_MS, forgets node and devices. */
 void core_task_release(struct core *core, struct core_workload *w, int32_t index, int64_t end_ms);
 void core_task_intent(const struct core_workload *w, int32_t index, char *text);

@@ -175,11 +175,13 @@ static int link_team(struct core *core, struct core_team *t)
     int r;
 
     if (t->row.parent_id && t->parent == NULL) {
-        t->parent = map_get(&core->teams, t->row.parent_id);
-        if (t->parent == NULL)
+        struct core_team *parent = map_get(&core->teams, t->row.parent_id);
+
+        if (parent == NULL)
             return -EUCLEAN;
-        t->parent->children++;
-        r = link_team(core, t->parent);
+        t->parent = parent; /* before the walk up, so that a damaged circle ends it */
+        parent->children++;
+        r = link_team(core, parent);
         if (r < 0)
             return r;
     }

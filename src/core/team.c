@@ -41,7 +41,32 @@ struct core_team *core_team_add(struct core *core, const struct model_team *row)
     return t;
 }
 
-int core_team_to_sched(struct core *core, const struct core_team *t)
+/*
+ * The guarantee that counts. A team above others is assured of at least what is promised below
+ * it, or nothing there could be relied on. And GPUs are no use without the CPU and memory beside
+ * them: where a team has a guarantee of GPUs and nothing is said of those, they do not bind.
+ */
+static void assure(struct core_team *t)
+{
+    for (int r = 0; r < MODEL_RESOURCE_COUNT; r++) {
+        int64_t most = t->row.guarantee[r] > t->below[r] ? t->row.guarantee[r] : t->below[r];
+
+        t->assured[r] = most < t->row.limit[r] ? most : t->row.limit[r];
+        if (r != MODEL_GPU_MILLI && most == 0 && t->assured[MODEL_GPU_MILLI] > 0 &&
+            t->row.limit[r] == MODEL_UNLIMITED)
+            t->assured[r] = MODEL_UNLIMITED;
+    }
+}
+
+/* Adds (SIGN 1) T's part to its parent's sum, or takes it out. */
+static void count_below(struct core_team *t, int sign)
+{
+    for (int r = 0; t->parent && r < MODEL_RESOURCE_COUNT; r++)
+        if (t->assured[r] != MODEL_UNLIMITED)
+            t->parent->below[r] += sign * t->assured[r];
+}
+
+static int tell_sched(struct core *core, const struct core_team *t)
 {
     struct sched_team s = {
         .id = t->row.id,
@@ -52,11 +77,24 @@ int core_team_to_sched(struct core *core, const struct core_team *t)
     };
 
     for (int r = 0; r < MODEL_RESOURCE_COUNT; r++) {
-        s.guarantee[r] = t->row.guarantee[r];
+        s.guarantee[r] = t->assured[r];
         s.limit[r] = t->row.limit[r];
     }
     core->dirty = true;
     return sched_team_set(core->sched, &s);
+}
+
+int core_team_to_sched(struct core *core, struct core_team *t)
+{
+    int r = 0;
+
+    for (; t && r == 0; t = t->parent) {
+        count_below(t, -1);
+        assure(t);
+        count_below(t, 1);
+        r = tell_sched(core, t);
+    }
+    return r;
 }
 
 static int check_parent(struct core *core, const struct model_team *row,
@@ -89,11 +127,20 @@ static int check_parent(struct core *core, const struct model_team *row,
     return 0;
 }
 
-static void attach(struct core_team *t, struct core_team *parent)
+/* Moves T below PARENT (NULL = top); its former ancestors are told. */
+static void attach(struct core *core, struct core_team *t, struct core_team *parent)
 {
-    if (t->parent)
-        t->parent->children--;
+    struct core_team *former = t->parent;
+
+    if (former == parent)
+        return;
+    count_below(t, -1);
     t->parent = parent;
+    count_below(t, 1);
+    if (former) {
+        former->children--;
+        (void)core_team_to_sched(core, former);
+    }
     if (parent)
         parent->children++;
 }
@@ -107,7 +154,7 @@ static void apply_put(struct core *core, struct core_entry *entry)
         t = core_team_add(core, row);
     else
         set_row(t, row);
-    attach(t, row->parent_id ? map_get(&core->teams, row->parent_id) : NULL);
+    attach(core, t, row->parent_id ? map_get(&core->teams, row->parent_id) : NULL);
     (void)core_team_to_sched(core, t);
 }
 
@@ -154,7 +201,7 @@ static void apply_delete(struct core *core, struct core_entry *entry)
     struct core_team *t = entry->staged;
 
     sched_team_remove(core->sched, t->row.id);
-    attach(t, NULL);
+    attach(core, t, NULL);
     map_del_str(&core->team_names, t->row.name);
     map_del(&core->teams, t->row.id);
     core_team_free(t);

@@ -1,0 +1,72 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+# test: timeout=60
+"""A tree of teams as companies have it: departments above teams, guarantees at the leaves only."""
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import tap  # noqa: E402
+from e2e.harness import Server, equal, expect  # noqa: E402
+
+server = Server(simulate="8xH100")
+
+
+def production(team, **more):
+    return server.call("POST", "/v1/workloads", {"team": team, "class": "production", "gpus": 1,
+                                                 "command": ["sleep", "60"], **more})
+
+
+def test_what_is_promised_below_holds_above():
+    server.start()
+    server.team("it")
+    server.team("ml", parent="it")
+    server.team("vision", gpu=2, parent="ml")
+    answer = production("vision")
+    equal(answer.status, 201, f"production within the leaf's guarantee: {answer.body}")
+    server.wait_state(answer.json["id"], "running")
+
+
+def test_gpus_come_with_their_cpu():
+    answer = production("vision", cpu="1", memory="64MiB")
+    equal(answer.status, 201, f"production that names CPU and memory: {answer.body}")
+    server.wait_state(answer.json["id"], "running")
+
+
+def test_more_than_the_guarantee_waits():
+    answer = production("vision")
+    equal(answer.status, 201, "it could start later")
+    equal(server.state(answer.json["id"]), "pending", "a third GPU of production")
+    reason = server.get(f"/v1/workloads/{answer.json['id']}/explain")["reason"]
+    equal(reason, "team_guarantee", "why it waits")
+
+
+def test_a_team_without_any_is_told():
+    server.team("guests", parent="it")
+    answer = production("guests")
+    expect(answer.status >= 400 and "guests" in answer.json["detail"], f"{answer.body}")
+
+
+def test_a_team_that_moves_takes_its_promise_along():
+    server.team("hr")
+    server.team("vision", gpu=2, parent="hr")
+    server.team("speech", gpu=1, parent="ml")
+    answer = production("speech")
+    equal(answer.status, 201, f"production of speech: {answer.body}")
+    server.wait_state(answer.json["id"], "running")
+
+
+def test_it_is_so_after_a_restart():
+    server.kill()
+    server.start()
+    server.team("hr2", parent="hr")
+    answer = production("vision", gpus=3)
+    expect(answer.status >= 400 and "vision" in answer.json["detail"], f"{answer.body}")
+    equal(server.stop(), 0, "exit status")
+
+
+if __name__ == "__main__":
+    try:
+        tap.run(globals())
+    finally:
+        server.close()
