@@ -342,7 +342,8 @@ static int last_event_time(void *user, const struct model_event *event)
     return 0;
 }
 
-const struct sched_config *core_sched_config(const struct core *core, struct sched_config *c)
+static const struct sched_config *scheduler_config(const struct core *core,
+                                                   struct sched_config *c)
 {
     sched_config_default(c);
     if (core->config.hold_ms)
@@ -371,7 +372,7 @@ int core_create(const struct core_config *config, const struct core_ports *ports
         free(core);
         return r;
     }
-    core->sched = sched_create(core_sched_config(core, &sched));
+    core->sched = sched_create(scheduler_config(core, &sched));
     if (core->sched == NULL)
         r = -ENOMEM;
     if (r == 0)

@@ -234,7 +234,6 @@ struct core {
 /* "name" kept as long as core. */
 const char *core_intern(struct core *core, const char *text);
 int64_t core_timeline(struct core *core, int64_t boot_ms);
-const struct sched_config *core_sched_config(const struct core *core, struct sched_config *c);
 
 /* ---- record.c --------------------------------------------------------------------------- */
 
