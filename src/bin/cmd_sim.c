@@ -25,10 +25,10 @@ static int run(struct cli *cli, const struct cli_args *args)
 const struct cli_command bin_sim = {
     .name = "sim",
     .group = CLI_SETUP,
-    .summary = "simulate: run scheduling scenarios in virtual time",
-    .usage = "scenarios [--only ID] [--trace] FILE...",
-    .description = "Runs each scenario of the files on the real scheduler in virtual time and "
-                   "prints TAP, then how many passed and failed.",
+    .summary = "simulate: scenarios, random histories and benchmarks in virtual time",
+    .usage = "COMMAND [OPTION]... [FILE...]",
+    .description = "Runs the real scheduler in virtual time. 'allot sim help' lists the commands, "
+                   "'allot sim COMMAND --help' says more about one.",
     .examples = "allot sim scenarios tests/sim/given.jsonl\n"
                 "allot sim scenarios --only X03 --trace tests/sim/given.jsonl\n",
     .min_operands = 0,
