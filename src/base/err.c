@@ -5,21 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Hostile input is quoted in messages: it must not move the cursor of a terminal. */
-static void make_printable(char *text)
-{
-    for (; *text; text++) {
-        unsigned char c = (unsigned char)*text;
-
-        if (c < 0x20 || c == 0x7f)
-            *text = '?';
-    }
-}
+#include "base/text.h"
 
 static void copy_text(char *to, size_t size, const char *from)
 {
     snprintf(to, size, "%s", from ? from : "");
-    make_printable(to);
+    text_make_printable(to); /* hostile input is quoted in messages */
 }
 
 int err_set(struct err *err, int errnum, const char *code, const char *field, const char *remedy,
@@ -36,7 +27,7 @@ int err_set(struct err *err, int errnum, const char *code, const char *field, co
     va_start(ap, fmt);
     vsnprintf(err->text, sizeof(err->text), fmt, ap);
     va_end(ap);
-    make_printable(err->text);
+    text_make_printable(err->text);
     return errnum;
 }
 
@@ -55,5 +46,5 @@ void err_prefix_field(struct err *err, const char *fmt, ...)
     len = strlen(err->field);
     snprintf(err->field + len, sizeof(err->field) - len, "%s%s",
              len > 0 && former[0] && former[0] != '[' ? "." : "", former);
-    make_printable(err->field);
+    text_make_printable(err->field);
 }

@@ -79,11 +79,19 @@ static uint32_t decode(const char *s, size_t len)
     return c;
 }
 
-/* Controls, line separators, and the invisible marks that reorder the text around them. */
 static bool is_control(uint32_t c)
 {
     return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x061c || (c >= 0x200b && c <= 0x200f) ||
            (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) || c == 0xfeff;
+}
+
+void text_make_printable(char *s)
+{
+    for (size_t n = strlen(s), len; n > 0; s += len, n -= len) {
+        len = text_utf8_len(s, n);
+        if (len == 0 || is_control(decode(s, len)))
+            memset(s, '?', len = len > 0 ? len : 1);
+    }
 }
 
 static bool is_blank(uint32_t c)

@@ -39,22 +39,12 @@ void cli_scratch_end(struct cli *cli, const struct arena *kept)
 
 const char *cli_safe(struct cli *cli, const char *text)
 {
-    size_t n = text ? strlen(text) : 0;
     char *copy;
 
-    if (n == 0)
+    if (text == NULL || text[0] == '\0')
         return "";
-    copy = arena_strndup(&cli->arena, text, n);
-    for (size_t i = 0; i < n;) {
-        size_t len = text_utf8_len(copy + i, n - i);
-        unsigned char c = (unsigned char)copy[i];
-        /* C1 controls are two bytes in UTF-8, c2 80 to c2 9f */
-        bool c1 = len == 2 && c == 0xc2 && (unsigned char)copy[i + 1] < 0xa0;
-
-        if (len == 0 || c < 0x20 || c == 0x7f || c1)
-            memset(copy + i, '?', len ? len : 1);
-        i += len ? len : 1;
-    }
+    copy = arena_strdup(&cli->arena, text);
+    text_make_printable(copy);
     return copy;
 }
 

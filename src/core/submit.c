@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/qty.h"
+#include "model/amount.h"
 
 #define MIB (1LL << 20)
 
@@ -20,17 +20,11 @@ struct staged_submit {
 
 static const char *amount_text(enum sched_resource r, uint64_t amount, struct arena *arena)
 {
-    char text[QTY_TEXT_MAX];
     int64_t v = amount > INT64_MAX ? INT64_MAX : (int64_t)amount;
 
-    switch (r) {
-    case SCHED_MEMORY_BYTES:
-        return arena_printf(arena, "%s of memory", qty_format_bytes(v & ~(MIB - 1), text));
-    case SCHED_CPU_MILLI:
-        return arena_printf(arena, "%s CPU cores", qty_format_milli(v, text));
-    default:
-        return arena_printf(arena, "%s GPUs", qty_format_milli(v, text));
-    }
+    /* A limit in the middle of a MiB reads better rounded down than in bytes. */
+    return model_amount_describe((enum model_resource)r,
+                                 r == SCHED_MEMORY_BYTES ? v & ~(MIB - 1) : v, arena);
 }
 
 static int refuse(struct core *core, struct core_command *c, const struct model_workload *w,

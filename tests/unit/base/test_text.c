@@ -101,6 +101,14 @@ static void the_message_names_the_subject(void **state)
     assert_string_equal(e.code, ERR_INVALID);
 }
 
+static void what_could_fool_a_terminal_becomes_question_marks(void **state)
+{
+    char text[] = "a\x1b[2J \xc2\x9b \xe2\x80\xae \xff\xc3 gr\xc3\xbc\xc3\x9f";
+
+    text_make_printable(text);
+    assert_string_equal(text, "a?[2J ?? ??? ?? gr\xc3\xbc\xc3\x9f");
+}
+
 static void prefixes_match(void **state)
 {
     assert_true(text_starts_with("abc", "ab"));
@@ -118,6 +126,7 @@ int main(void)
         cmocka_unit_test(names_that_break_displays_fail),
         cmocka_unit_test(length_counts_characters),
         cmocka_unit_test(the_message_names_the_subject),
+        cmocka_unit_test(what_could_fool_a_terminal_becomes_question_marks),
         cmocka_unit_test(prefixes_match),
     };
 
