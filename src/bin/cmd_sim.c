@@ -3,9 +3,9 @@
 #include "base/cleanup.h"
 #include "base/vec.h"
 #include "bin/commands.h"
+#include "bin/meter.h"
 #include "cli/cli.h"
 #include "cli/options.h"
-#include "sim/sim.h"
 
 static int run(struct cli *cli, const struct cli_args *args)
 {
@@ -17,7 +17,7 @@ static int run(struct cli *cli, const struct cli_args *args)
     for (size_t i = 0; i < args->command_count; i++)
         vec_push(&words, (char *)args->command_line[i]);
     vec_push(&words, NULL);
-    r = sim_main((int)words.len - 1, words.items);
+    r = sim_main((int)words.len - 1, words.items, &bin_meter);
     vec_done(&words);
     return r;
 }

@@ -10,12 +10,16 @@
 
 #include <stdio.h>
 
+#include "sim/sim.h"
+
 struct sim_command {
     const char *name;    /* "random" */
     const char *summary; /* one line for the list */
     const char *usage;   /* whole help text, newline at its end */
     /* ARGV[0] is the name. 0, 1 something failed, 2 usage or a file that cannot be read. */
     int (*run)(int argc, char **argv);
+    /* Instead of `run`: a benchmark, which reports time and memory as METER has them. */
+    int (*measure)(int argc, char **argv, const struct sim_meter *meter);
 };
 
 /* Prints the help of a command; returns STATUS. */

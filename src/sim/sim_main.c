@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "sim/command.h"
-#include "sim/sim.h"
 
 static const struct sim_command *const commands[] = {
     &sim_cmd_scenarios,
@@ -21,11 +20,15 @@ static int usage(FILE *out, int status)
     return status;
 }
 
-int sim_main(int argc, char **argv)
+int sim_main(int argc, char **argv, const struct sim_meter *meter)
 {
-    for (size_t i = 0; argc >= 2 && i < COMMANDS; i++)
-        if (strcmp(argv[1], commands[i]->name) == 0)
-            return commands[i]->run(argc - 1, argv + 1);
+    for (size_t i = 0; argc >= 2 && i < COMMANDS; i++) {
+        if (strcmp(argv[1], commands[i]->name) != 0)
+            continue;
+        if (commands[i]->measure != NULL)
+            return commands[i]->measure(argc - 1, argv + 1, meter);
+        return commands[i]->run(argc - 1, argv + 1);
+    }
     if (argc >= 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0))
         return usage(stdout, 0);
     return usage(stderr, 2);
