@@ -77,12 +77,14 @@
         INT("restarts") INT("failures") INT("exit_code") OPT("message") STR("request")             \
             STR("reason") INT("position") LIST("tasks_detail", "Task")
 
-#define QUOTAS                                         \
-    OPT("parent")                                      \
-    INT("weight")                                      \
-    INT("priority")                                    \
-    REF("guarantee", "Amounts") REF_("limit", "Amount" \
-                                              "s")
+#define QUOTAS                          \
+    OPT("parent")                       \
+    INT("weight")                       \
+    INT("priority")                     \
+    WORDS("quota", "\"fair\",\"hard\"") \
+    REF("guarantee", "Amounts")         \
+    REF_("limit", "Amount"              \
+                  "s")
 
 #define DEVICE_MEMBERS \
     STR("uuid")        \

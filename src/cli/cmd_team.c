@@ -81,6 +81,7 @@ static int run_show(struct cli *cli, const struct cli_args *args)
     fprintf(cli->out, "%s\n",
             cli_colored(cli, cli_safe(cli, cli_json_text(team, "name")), CLI_BOLD));
     cli_field(cli, "parent", cli_safe(cli, cli_json_text(team, "parent")));
+    cli_field(cli, "quota", cli_safe(cli, cli_json_text(team, "quota")));
     cli_field(cli, "guarantee", amounts_text(cli, team, "guarantee"));
     cli_field(cli, "limit", amounts_text(cli, team, "limit"));
     cli_field(cli, "weight", cli_json_text(team, "weight"));
@@ -137,6 +138,9 @@ static int apply_options(struct json_object *team, const struct cli_args *args, 
 
     if (parent)
         json_object_object_add(team, "parent", *parent ? json_object_new_string(parent) : NULL);
+    v = cli_option_value(args, "quota");
+    if (v)
+        json_object_object_add(team, "quota", json_object_new_string(v));
     for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
         char *end;
 
@@ -161,8 +165,11 @@ static int apply_options(struct json_object *team, const struct cli_args *args, 
 /* What a person may set, taken over from FOUND (may be NULL). */
 static struct json_object *editable(struct json_object *found, const char *name)
 {
-    static const char *const fields[] = {"parent", "weight", "priority", "guarantee", "limit"};
+    static const char *const fields[] = {"parent",    "weight", "priority",
+                                         "guarantee", "limit",  "quota"};
+    static const char *const derived[] = {"gpu", "cpu", "memory"};
     struct json_object *team = json_object_new_object();
+    const char *quota = cli_json_text(found, "quota");
 
     json_object_object_add(team, "name", json_object_new_string(name));
     for (size_t i = 0; i < ARRAY_LEN(fields); i++) {
@@ -171,6 +178,9 @@ static struct json_object *editable(struct json_object *found, const char *name)
         if (v)
             json_object_object_add(team, fields[i], json_object_get(v));
     }
+    /* the limit of a hard quota follows the guarantee */
+    for (size_t i = 0; quota && strcmp(quota, "hard") == 0 && i < ARRAY_LEN(derived); i++)
+        json_object_object_del(cli_json_get(team, "limit"), derived[i]);
     return team;
 }
 
@@ -245,6 +255,11 @@ static const struct cli_option set_options[] = {
      .arg = "R=N,...",
      .help = "never more than this: gpu=16,volumes=50; N may "
              "be none"},
+    {.name = "quota",
+     .arg = "MODEL",
+     .help = "fair (may use what others leave idle) or hard (the limit is the guarantee)",
+     .complete = CLI_COMPLETE_WORDS,
+     .words = "fair hard"},
     {.name = "weight", .arg = "N", .help = "share of what is left over (default 1; 0 = nothing)"},
     {.name = "priority",
      .arg = "N",
@@ -300,6 +315,6 @@ const struct cli_command cli_team = {
     .examples = "allot team set research --guarantee gpu=4 --limit gpu=8\n"
                 "allot team set nlp --parent research --weight 2\n"
                 "# a hard quota: nothing above the guarantee\n"
-                "allot team set product --guarantee gpu=4 --limit gpu=4",
+                "allot team set product --guarantee gpu=4 --quota hard",
     .subcommands = subcommands,
 };

@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <json-c/json.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,6 +16,27 @@
 #define WEIGHT_MAX 1000000
 #define PRIORITY_MAX 1000000
 #define VOLUMES_MAX 1000000000
+
+static const char *const quota_names[] = {
+    [MODEL_QUOTA_FAIR] = "fair",
+    [MODEL_QUOTA_HARD] = "hard",
+};
+
+const char *model_quota_name(enum model_quota q)
+{
+    return quota_names[q];
+}
+
+int model_quota_parse(const char *text, enum model_quota *ret_quota)
+{
+    for (size_t i = 0; i < ARRAY_LEN(quota_names); i++) {
+        if (strcmp(text, quota_names[i]) == 0) {
+            *ret_quota = (enum model_quota)i;
+            return 0;
+        }
+    }
+    return -EINVAL;
+}
 
 void model_team_init(struct model_team *t)
 {
@@ -129,6 +152,46 @@ static int read_priority(struct json_object *v, struct arena *a, void *out, stru
     return r;
 }
 
+static int read_quota(struct json_object *v, struct arena *a, void *out, struct err *err)
+{
+    const char *text = NULL;
+    int r;
+
+    r = model_json_read_string(v, a, &text, err);
+    if (r < 0 || text == NULL)
+        return r;
+    r = model_quota_parse(text, out);
+    if (r < 0)
+        return err_set(err, r, ERR_INVALID, NULL, "use fair or hard", "'%.40s' is not a quota",
+                       text);
+    return 0;
+}
+
+/* The limit of a hard quota is the guarantee; what JSON says beside it must agree. */
+static int harden(struct json_object *json, struct model_team *t, struct err *err)
+{
+    struct json_object *limit = NULL;
+
+    json_object_object_get_ex(json, "limit", &limit);
+    for (int i = 0; i < MODEL_RESOURCE_COUNT; i++) {
+        const char *resource = model_resource_name((enum model_resource)i);
+        bool bound = i == MODEL_GPU_MILLI || t->guarantee[i] > 0;
+        int64_t hard = bound ? t->guarantee[i] : MODEL_UNLIMITED;
+        struct json_object *said = NULL;
+        char field[32];
+
+        json_object_object_get_ex(limit, resource, &said);
+        snprintf(field, sizeof(field), "limit.%s", resource);
+        if (said && t->limit[i] != hard)
+            return err_set(
+                err, -EINVAL, ERR_INVALID, field, "leave the limit out, or choose quota fair",
+                "limit.%s differs from the guarantee, which is the limit of a hard quota",
+                resource);
+        t->limit[i] = hard;
+    }
+    return 0;
+}
+
 static int check_limits(const struct model_team *t, struct err *err)
 {
     for (int i = 0; i < MODEL_RESOURCE_COUNT; i++) {
@@ -156,6 +219,7 @@ int model_team_decode(struct json_object *json, struct arena *arena, struct mode
         {"priority", read_priority, offsetof(struct model_team, priority)},
         {"guarantee", read_guarantee, 0},
         {"limit", read_limit, 0},
+        {"quota", read_quota, offsetof(struct model_team, quota)},
     };
     struct model_team team = *t;
     int r;
@@ -168,7 +232,7 @@ int model_team_decode(struct json_object *json, struct arena *arena, struct mode
     if (team.parent && strcmp(team.parent, team.name) == 0)
         return err_set(err, -EINVAL, ERR_INVALID, "parent", "name another team, or none",
                        "parent '%.60s' is the team itself", team.parent);
-    r = check_limits(&team, err);
+    r = team.quota == MODEL_QUOTA_HARD ? harden(json, &team, err) : check_limits(&team, err);
     if (r < 0)
         return r;
     *t = team;
@@ -183,6 +247,7 @@ void model_team_encode_fields(const struct model_team *t, struct json_writer *w)
     json_key_i64(w, "version", (int64_t)t->version);
     json_key_string(w, "name", t->name);
     json_key_string(w, "parent", t->parent);
+    json_key_string(w, "quota", model_quota_name(t->quota));
     json_key_i64(w, "weight", t->weight);
     json_key_i64(w, "priority", t->priority);
     json_key(w, "guarantee");

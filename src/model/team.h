@@ -6,7 +6,11 @@
  * JSON (every field but `name` optional):
  *   {"name": "ml-research", "parent": "research", "weight": 1, "priority": 100,
  *    "guarantee": {"gpu": 8, "cpu": 64, "memory": "512GiB"},
- *    "limit": {"gpu": "12.5", "volumes": 50}}
+ *    "limit": {"gpu": "12.5", "volumes": 50}, "quota": "fair"}
+ *
+ * `quota` is the model: "fair" (burst above the guarantee, up to the limit) or "hard": the limit
+ * is the guarantee and follows it. It then need not be given, and must agree where it is. Of cpu
+ * and memory only what is guaranteed is limited, or a team with GPUs alone could run nothing.
  */
 #ifndef ALLOT_MODEL_TEAM_H
 #define ALLOT_MODEL_TEAM_H
@@ -29,6 +33,13 @@ enum model_resource {
 #define MODEL_UNLIMITED INT64_MAX
 #define MODEL_TEAM_DEPTH_MAX 32
 
+enum model_quota { MODEL_QUOTA_FAIR, MODEL_QUOTA_HARD };
+
+/* "fair", "hard"; static. */
+const char *model_quota_name(enum model_quota q);
+/* -EINVAL for another word. */
+int model_quota_parse(const char *text, enum model_quota *ret_quota);
+
 struct model_team {
     uint64_t id;        /* assigned by core; 0 while unknown */
     uint64_t parent_id; /* 0 = top */
@@ -36,7 +47,8 @@ struct model_team {
     const char *name;
     const char *parent; /* name, or NULL = top */
     int64_t guarantee[MODEL_RESOURCE_COUNT];
-    int64_t limit[MODEL_RESOURCE_COUNT];
+    int64_t limit[MODEL_RESOURCE_COUNT]; /* of a hard quota: made from the guarantee */
+    enum model_quota quota;
     int64_t weight;      /* 0..1000000 */
     int32_t priority;    /* among siblings, default 100 */
     int64_t volume_limit; /* number of volumes, MODEL_UNLIMITED = none */

@@ -2,6 +2,9 @@
 /* Nodes and teams of a scenario. */
 #include "sim/scenario_fields.h"
 
+#include <errno.h>
+#include <string.h>
+
 #include "base/cleanup.h"
 
 static int decode_node_labels(struct sim_decoder *d, struct json_object *v, void *dst)
@@ -54,6 +57,27 @@ static int decode_limit(struct sim_decoder *d, struct json_object *v, void *dst)
     return decode_amounts(d, v, SCHED_UNLIMITED, dst);
 }
 
+static int decode_quota(struct sim_decoder *d, struct json_object *v, void *dst)
+{
+    const char *word;
+    int r = sim_decode_name(d, v, &word);
+    if (r < 0)
+        return r;
+    if (strcmp(word, "fair") != 0 && strcmp(word, "hard") != 0)
+        return err_set(d->err, -EINVAL, ERR_INVALID, NULL, "use fair or hard",
+                       "'%.40s' is not a quota", word);
+    *(bool *)dst = word[0] == 'h';
+    return 0;
+}
+
+/* The limit of a hard quota is the guarantee; of cpu and memory where there is one. */
+static void harden(struct sim_team *t)
+{
+    for (int i = 0; t->hard && i < SCHED_RESOURCES; i++)
+        t->limit.v[i] =
+            i == SCHED_GPU_MILLI || t->guarantee.v[i] > 0 ? t->guarantee.v[i] : SCHED_UNLIMITED;
+}
+
 const struct sim_team sim_team_preset = {
     .limit = {{SCHED_UNLIMITED, SCHED_UNLIMITED, SCHED_UNLIMITED}},
     .weight = 1,
@@ -70,8 +94,12 @@ int sim_parse_team(struct sim_decoder *d, struct json_object *v, void *dst)
         FIELD(struct sim_team, limit, decode_limit),
         FIELD(struct sim_team, weight, sim_decode_amount),
         FIELD(struct sim_team, priority, sim_decode_priority),
+        FIELD_AS(struct sim_team, "quota", hard, decode_quota),
     };
-    return sim_decode_object(d, v, fields, ARRAY_LEN(fields), dst);
+    int r = sim_decode_object(d, v, fields, ARRAY_LEN(fields), dst);
+    if (r == 0)
+        harden(dst);
+    return r;
 }
 
 int sim_parse_nodes(struct sim_decoder *d, struct json_object *v, void *dst)

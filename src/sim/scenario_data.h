@@ -13,7 +13,7 @@
  *
  * Beyond the fields of the given format a scenario may say `class`, `may_burst`, `min_run_s`,
  * `devices` (a fraction on several devices), `gpu_types` and `node_labels` of a request,
- * `hold_s`, and the events `node_drain`,
+ * `quota` of a team, `hold_s`, and the events `node_drain`,
  * `node_undrain`, `cancel`, `task_failed` and `team`.
  */
 #ifndef ALLOT_SIM_SCENARIO_DATA_H
@@ -62,6 +62,7 @@ struct sim_team {
     const char *name;
     const char *parent_name;
     struct sim_amounts guarantee, limit;
+    bool hard; /* the limit was made from the guarantee */
     int64_t weight;
     int32_t priority;
     uint32_t parent; /* index, or SIM_NO_INDEX */

@@ -48,7 +48,7 @@ const char *row_text_or_null(struct row *row, const char *name);
 #define ROW_TEAM_COLUMNS                                                                      \
     "t.id, t.parent_id, t.version, t.name, p.name, t.guarantee_gpu_milli,"                    \
     " t.guarantee_cpu_milli, t.guarantee_memory_bytes, t.limit_gpu_milli, t.limit_cpu_milli," \
-    " t.limit_memory_bytes, t.weight, t.priority, t.volume_limit"
+    " t.limit_memory_bytes, t.weight, t.priority, t.volume_limit, t.quota"
 #define ROW_TEAM_FROM " FROM teams t LEFT JOIN teams p ON p.id = t.parent_id "
 /* These return row->status and write on success only. */
 int row_team(struct row *row, struct model_team *ret_team);

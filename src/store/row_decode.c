@@ -25,6 +25,9 @@ int row_team(struct row *row, struct model_team *ret_team)
     t.weight = row_i64(row, "weight");
     t.priority = row_i32(row, "priority");
     t.volume_limit = row_i64(row, "volume_limit");
+    const char *quota = row_text(row, "quota");
+    if (row->status == 0 && model_quota_parse(quota, &t.quota) < 0)
+        row_refuse(row, "quota", "fair or hard");
     if (t.parent_id != 0 && !t.parent)
         row_refuse(row, "parent_id", "the id of a team");
     if (row->status == 0)

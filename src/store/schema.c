@@ -102,8 +102,11 @@ static const char step_1[] =
 
     "CREATE TABLE meta(key TEXT NOT NULL PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;";
 
+static const char step_2[] = "ALTER TABLE teams ADD COLUMN quota TEXT NOT NULL DEFAULT 'fair';";
+
 const struct schema_step schema_steps[] = {
     {"create the tables", step_1},
+    {"let a team have a hard quota", step_2},
 };
 const int schema_step_count = ARRAY_LEN(schema_steps);
 

@@ -23,6 +23,12 @@ static void a_team_is_created_changed_and_deleted(void **state)
     assert_int_equal(ask(f, f->root, "PUT", "/v1/teams/nlp", "{\"parent\":\"lab\"}"), 200);
     assert_string_equal(f->reply.etag, "\"2\"");
     assert_int_equal(number(f, "guarantee.gpu"), 0); /* what is left out takes its default */
+    assert_int_equal(ask(f, f->root, "PUT", "/v1/teams/nlp",
+                         "{\"parent\":\"lab\",\"guarantee\":{\"gpu\":3},\"quota\":\"hard\"}"),
+                     200);
+    assert_int_equal(ask(f, f->root, "GET", "/v1/teams/nlp", NULL), 200);
+    assert_string_equal(text(f, "quota"), "hard");
+    assert_string_equal(text(f, "limit.gpu"), "3");
     assert_int_equal(ask(f, f->root, "DELETE", "/v1/teams/nlp", NULL), 204);
     assert_int_equal(ask(f, f->root, "GET", "/v1/teams/nlp", NULL), 404);
 }

@@ -102,7 +102,7 @@ static void test_refusals(void **state)
         {"{'name': 'a/../b'}", ERR_INVALID, "name", "contains '/'"},
         {"{'name': 'a\\nb'}", ERR_INVALID, "name", "control character"},
         {"{'name': 'a', 'parent': 'a'}", ERR_INVALID, "parent", "the team itself"},
-        {"{'name': 'a', 'quota': 1}", ERR_UNKNOWN_FIELD, "quota", "known: name, parent, weight"},
+        {"{'name': 'a', 'quotas': 1}", ERR_UNKNOWN_FIELD, "quotas", "known: name, parent, weight"},
         {"{'name': 'a', 'wieght': 1}", ERR_UNKNOWN_FIELD, "wieght", "did you mean 'weight'?"},
         {"{'name': 'a', 'guarantee': {'gpus': 1}}", ERR_UNKNOWN_FIELD, "guarantee.gpus",
          "guarantee.gpus is not a known field"},
@@ -161,6 +161,31 @@ static void random_team(struct rng *r, struct model_team *t)
     }
 }
 
+static void test_the_limit_of_a_hard_quota_follows_the_guarantee(void **state)
+{
+    struct arena a = ARENA_INIT;
+    struct model_team t;
+    struct err err = ERR_INIT;
+
+    model_team_init(&t);
+    assert_int_equal(
+        decode(&a, "{'name': 'nlp', 'quota': 'hard', 'guarantee': {'gpu': 4, 'memory': '1GiB'}}",
+               &t, NULL),
+        0);
+    assert_int_equal(t.limit[MODEL_GPU_MILLI], 4000);
+    assert_int_equal(t.limit[MODEL_CPU_MILLI], MODEL_UNLIMITED);
+    assert_int_equal(t.limit[MODEL_MEMORY_BYTES], 1LL << 30);
+    assert_int_equal(decode(&a, "{'guarantee': {'gpu': 6}}", &t, NULL), 0);
+    assert_int_equal(t.limit[MODEL_GPU_MILLI], 6000);
+    assert_int_equal(decode(&a, "{'limit': {'gpu': 6, 'volumes': 2}}", &t, NULL), 0);
+    assert_int_equal(decode(&a, "{'limit': {'gpu': 8}}", &t, &err), -EINVAL);
+    assert_string_equal(err.field, "limit.gpu");
+    assert_int_equal(decode(&a, "{'quota': 'soft'}", &t, &err), -EINVAL);
+    assert_string_equal(err.field, "quota");
+    assert_int_equal(t.limit[MODEL_GPU_MILLI], 6000);
+    arena_done(&a);
+}
+
 static void test_what_is_written_reads_back_the_same(void **state)
 {
     struct rng rng;
@@ -201,6 +226,7 @@ int main(void)
         cmocka_unit_test(test_an_update_keeps_what_is_absent_and_null_lifts_a_limit),
         cmocka_unit_test(test_a_refused_update_changes_nothing),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_the_limit_of_a_hard_quota_follows_the_guarantee),
         cmocka_unit_test(test_what_is_written_reads_back_the_same),
     };
 

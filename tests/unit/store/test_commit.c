@@ -171,7 +171,8 @@ static void a_team_is_replaced_and_a_walk_ends_with_the_callbacks_value(void **s
                                 .limit = {4000, MODEL_UNLIMITED, 6},
                                 .weight = 7,
                                 .priority = -8,
-                                .volume_limit = 50};
+                                .volume_limit = 50,
+                                .quota = MODEL_QUOTA_HARD};
     txn_add(t, &(struct store_op){.kind = STORE_PUT_TEAM, .team = full});
     assert_int_equal(txn_commit(f, t), 0);
     struct model_team team;
@@ -184,6 +185,7 @@ static void a_team_is_replaced_and_a_walk_ends_with_the_callbacks_value(void **s
     assert_int_equal(team.weight, 7);
     assert_int_equal(team.priority, -8);
     assert_int_equal(team.volume_limit, 50);
+    assert_int_equal(team.quota, MODEL_QUOTA_HARD);
     assert_int_equal(OPS->get_team(f->store, "nlp", &f->arena, &team, NULL), -ENOENT);
     assert_int_equal(OPS->each_team(f->store, first_team, f, NULL), 42);
 }
