@@ -8,6 +8,7 @@
 #include "sched/node.h"
 #include "sched/place.h"
 #include "sched/team.h"
+#include "sched/trade.h"
 #include "sched/units.h"
 #include "sched/workload.h"
 
@@ -127,6 +128,7 @@ void sched_destroy(struct sched *s)
     vec_done(&s->claims);
     vec_done(&s->touched);
     arena_done(&s->arena);
+    trade_done(s);
     placing_free(s->placing);
     evicting_free(s->evicting);
     free(s);

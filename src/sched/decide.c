@@ -5,6 +5,7 @@
 #include "sched/place.h"
 #include "sched/reserve.h"
 #include "sched/task.h"
+#include "sched/trade.h"
 #include "sched/workload.h"
 
 static struct sched_decision *decision_add(struct sched *s, enum sched_decision_kind kind,
@@ -107,6 +108,8 @@ void decide_evict(struct sched *s, struct workload *w, uint32_t t, const struct 
     d->price_ms = decide_price_ms(s, w, t);
     task_turn(s, w, t, TASK_LEAVING);
     w->tasks[t].behalf = why->behalf;
+    if (why->behalf != 0)
+        trade_note(s, w, why->behalf);
     s->retry = true;
 }
 

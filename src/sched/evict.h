@@ -22,8 +22,8 @@
  * tasks would do. A candidate that may not go is passed over and never ends the search.
  *
  * No loops: who has reclaimed its place is not reclaimed before something happens outside (a
- * submit, an end, a change of quota or nodes). So without outside events each workload gains by
- * reclaim once, preemption follows a strict order, and everything comes to rest.
+ * submit, an end, a change of quota or nodes), and nobody makes way for the same winner twice
+ * (trade.h). So without outside events everything comes to rest.
  *
  * Trials happen in VIEW_THEN and are undone; nothing is decided before a set is found.
  */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sched/gate.h"
 
+#include "sched/team.h"
+
 static bool exceeds(int64_t used, int64_t need, int64_t bound)
 {
     return need > 0 && bound != SCHED_UNLIMITED && used + need > bound;
@@ -39,6 +41,14 @@ bool gate_open(const struct group *g, const struct amounts *need, unsigned mask,
             return false;
         }
     return true;
+}
+
+bool gate_still_open(const struct group *g, const struct amounts *need)
+{
+    team_use(g->team, VIEW_THEN, need, !g->preemptible, -1);
+    bool open = gate_open(g, need, MASK(VIEW_THEN), NULL);
+    team_use(g->team, VIEW_THEN, need, !g->preemptible, 1);
+    return open;
 }
 
 bool gate_within_share(const struct team *t, const struct amounts *need)

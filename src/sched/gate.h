@@ -25,6 +25,10 @@ struct gate { /* the first one that is closed, from the leaf up */
 bool gate_open(const struct group *g, const struct amounts *need, unsigned mask,
                struct gate *ret_gate);
 
+/* Are the gates open in VIEW_THEN for NEED that is counted there already? They close when a limit
+ * or guarantee is lowered: what is kept for the work would be kept for nothing. */
+bool gate_still_open(const struct group *g, const struct amounts *need);
+
 /* Does the team stay within its fair share, with NEED added (in VIEW_THEN)? */
 bool gate_within_share(const struct team *t, const struct amounts *need);
 /* Likewise for the guarantee. */

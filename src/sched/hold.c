@@ -14,12 +14,26 @@
 #include "sched/team.h"
 #include "sched/workload.h"
 
-static bool held_nodes_take(const struct workload *w)
+static struct amounts held_charge(const struct workload *w)
+{
+    struct amounts sum = {0};
+    for (uint32_t t = 0; t < w->group->job->task_count; t++) {
+        if (w->tasks[t].phase != TASK_HELD)
+            continue;
+        struct amounts charge = task_charge(w, t);
+        amounts_add(&sum, &charge, 1);
+    }
+    return sum;
+}
+
+/* Its nodes take work, and no limit or guarantee was lowered below what is promised. */
+static bool held_admitted(const struct workload *w)
 {
     for (uint32_t t = 0; t < w->group->job->task_count; t++)
         if (w->tasks[t].phase == TASK_HELD && !node_takes(w->tasks[t].node))
             return false;
-    return true;
+    struct amounts charge = held_charge(w);
+    return gate_still_open(w->group, &charge);
 }
 
 static void held_take(struct workload *w, uint32_t count, int sign)
@@ -37,15 +51,13 @@ static void held_take(struct workload *w, uint32_t count, int sign)
 /* Are all promised devices free now, for all tasks together, and the gates open? */
 static bool held_can_start(struct workload *w)
 {
-    struct amounts need = {0};
+    struct amounts need = held_charge(w);
     uint32_t taken = 0;
     bool fits = true;
     for (uint32_t t = 0; t < w->group->job->task_count && fits; t++) {
         const struct task *task = &w->tasks[t];
         if (task->phase != TASK_HELD)
             continue;
-        struct amounts charge = task_charge(w, t);
-        amounts_add(&need, &charge, 1);
         fits = fit_devices(task->node, task_shape(w, t), MASK(VIEW_NOW), task_devices(task),
                            task->device_count);
         if (fits) {
@@ -153,15 +165,10 @@ static bool stops_on(const struct node *n)
  * whose gate is closed until then? */
 static bool held_waits_for_stops(const struct sched *s, const struct workload *w)
 {
-    struct amounts need = {0};
-    for (uint32_t t = 0; t < w->group->job->task_count; t++) {
-        if (w->tasks[t].phase != TASK_HELD)
-            continue;
-        if (stops_on(w->tasks[t].node))
+    for (uint32_t t = 0; t < w->group->job->task_count; t++)
+        if (w->tasks[t].phase == TASK_HELD && stops_on(w->tasks[t].node))
             return true;
-        struct amounts charge = task_charge(w, t);
-        amounts_add(&need, &charge, 1);
-    }
+    struct amounts need = held_charge(w);
     return s->stopping > 0 && !gate_open(w->group, &need, MASK(VIEW_NOW), NULL);
 }
 
@@ -169,7 +176,7 @@ static void hold_review(struct sched *s, struct workload *w)
 {
     if (w->count[TASK_HELD] == 0)
         return;
-    if (!held_nodes_take(w) || !held_completes(w))
+    if (!held_admitted(w) || !held_completes(w))
         decide_unhold(s, w, SCHED_CAUSE_OBSOLETE);
     else if (held_can_start(w))
         decide_start_held(s, w);

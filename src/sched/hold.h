@@ -4,9 +4,10 @@
  *
  * A promise covers all tasks of a gang that start together. It is kept when all of its devices
  * are free and the gates are open in VIEW_NOW (the stopping victims still count there, so no
- * gate is passed twice). It is given up when a node of it is lost or drained, when the gang that
- * it was to complete is gone, when there is a place to start at once, or when it could not be kept
- * for sched_config.hold_ms after its last victim stopped.
+ * gate is passed twice). It is given up when a node of it is lost or drained, when a limit or
+ * guarantee is lowered below it, when the gang that it was to complete is gone, when there is a
+ * place to start at once, or when it could not be kept for sched_config.hold_ms after its last
+ * victim stopped.
  */
 #ifndef ALLOT_SCHED_HOLD_H
 #define ALLOT_SCHED_HOLD_H

@@ -12,6 +12,7 @@
 #include "sched/place.h"
 #include "sched/task.h"
 #include "sched/team.h"
+#include "sched/trade.h"
 #include "sched/units.h"
 #include "sched/workload.h"
 
@@ -50,18 +51,25 @@ static struct claim claim_of(const struct placing *p, const struct spot *spot, s
     return c;
 }
 
+static struct amounts claim_charge(const struct claim *c)
+{
+    return (struct amounts){{c->gpu_milli, c->shape->cpu, c->shape->memory}};
+}
+
+/* The devices, and what the team is charged: so that gates can be asked of those that follow. */
 static void claim_take(const struct claim *c, int sign)
 {
+    const struct group *g = c->workload->group;
+    struct amounts charge = claim_charge(c);
+    team_use(g->team, VIEW_THEN, &charge, !g->preemptible, sign);
     fit_take(c->node, c->shape, c->devices, c->device_count, VIEW_THEN, sign);
 }
 
-/* With the charge of its team: for places that are kept beyond the turn. */
+/* A place that is kept beyond the turn. */
 static void claim_keep(const struct claim *c, int sign)
 {
-    const struct group *g = c->workload->group;
-    struct amounts charge = {{c->gpu_milli, c->shape->cpu, c->shape->memory}};
-    team_use(g->team, VIEW_THEN, &charge, !g->preemptible, sign);
-    for (struct team *t = g->team; t != NULL; t = t->parent)
+    struct amounts charge = claim_charge(c);
+    for (struct team *t = c->workload->group->team; t != NULL; t = t->parent)
         amounts_add(&t->moving, &charge, sign);
     claim_take(c, sign);
 }
@@ -104,10 +112,14 @@ static bool is_smaller(const struct search *q, const struct workload *v)
 /* Work that may not burst stays: others may fill its team's guarantee while it is on its way. */
 static bool may_move(struct sched *s, const struct search *q, const struct workload *v)
 {
-    return v != q->w && v->group->may_burst && v->moved_epoch != s->outside_epoch &&
-           is_smaller(q, v) && v->in_running &&
-           v->count[TASK_LEAVING] + v->count[TASK_ENDING] == 0 && v->lost == 0 && !v->is_short &&
-           units_may_leave(s, v);
+    if (v == q->w || !v->group->may_burst || !is_smaller(q, v) || !v->in_running ||
+        v->count[TASK_LEAVING] + v->count[TASK_ENDING] > 0 || v->lost > 0 || v->is_short)
+        return false;
+    if (v->moved_epoch == s->outside_epoch) {
+        trade_passed(s);
+        return false;
+    }
+    return units_may_leave(s, v, q->w);
 }
 
 /* Cheapest first; among equals the youngest. */
@@ -155,7 +167,8 @@ static bool make_room(struct search *q)
     return room && room_for(q);
 }
 
-/* Finds a new place for all running tasks of V, which are out. */
+/* Finds a new place for all running tasks of V, which are out. They start there like any other
+ * work, so the gates are asked: a team that is above a limit by now gets nothing back. */
 static bool place_mover(struct sched *s, const struct workload *v)
 {
     const struct job_shape *job = v->group->job;
@@ -165,7 +178,7 @@ static bool place_mover(struct sched *s, const struct workload *v)
     for (uint32_t t = 0; t < job->task_count && gang.grouped; t++)
         if (v->tasks[t].phase == TASK_RUNNING)
             gang.quota.items[job_task(job, t)->group]++;
-    bool placed = place_gang(s, job, v, &gang, MASK(VIEW_THEN) | MASK_MOVING);
+    bool placed = place_within_gates(s, v, &gang, MASK(VIEW_THEN) | MASK_MOVING);
     gang_done(&gang);
     return placed;
 }
@@ -331,9 +344,10 @@ void move_drop(struct sched *s, struct workload *w)
     workload_requeue(s, w);
 }
 
-/* All that moves of W has stopped, is wanted again, and its new places take work. */
+/* All that moves of W has stopped, is wanted again and admitted, and its new places take work. */
 static bool places_good(const struct sched *s, const struct workload *w, bool *ret_stopped)
 {
+    struct amounts sum = {0};
     *ret_stopped = true;
     for (size_t i = 0; i < s->moving.len; i++) {
         const struct claim *c = &s->moving.items[i];
@@ -343,8 +357,10 @@ static bool places_good(const struct sched *s, const struct workload *w, bool *r
         if (!node_takes(c->node) || (phase != TASK_LEAVING && phase != TASK_PENDING))
             return false;
         *ret_stopped = *ret_stopped && phase == TASK_PENDING;
+        struct amounts charge = claim_charge(c);
+        amounts_add(&sum, &charge, 1);
     }
-    return true;
+    return gate_still_open(w->group, &sum);
 }
 
 /* Starts W on its new places if all of them are free; its claims are out of the way then. */

@@ -4,15 +4,17 @@
  * what is free lay together.
  *
  * A move needs no right over anybody: whoever may be started may have room made, if every moved
- * workload finds a new place. Whole workloads move (a rigid gang restarts as one), at most
- * MOVES_MAX a decision, each smaller than the request and not twice without an outside event, never
- * what is protected by a minimum run time or holds a promise. Node
- * after node is considered, the cheapest set wins; a set without a member that is not needed.
+ * workload finds a new place and its gates are open there (work of a team that is above a lowered
+ * limit stays where it is: it would not start again). Whole workloads move (a rigid gang restarts
+ * as one), at most MOVES_MAX a decision, each smaller than the request and not twice without an
+ * outside event, never what is protected by a minimum run time or holds a promise. Node after node
+ * is considered, the cheapest set wins; a set without a member that is not needed.
  *
  * Carrying out: the tasks are evicted (cause consolidate), the room is promised to the request,
  * and the new places are kept in sched.moving until the moved tasks have stopped and start there
- * again. A new place is given up with its node, with the workload, or when it could not be used
- * for sched_config.hold_ms; the workload then waits like any other.
+ * again. A new place is given up with its node, with the workload, when a limit is lowered below
+ * it, or when it could not be used for sched_config.hold_ms; the workload then waits like any
+ * other.
  */
 #ifndef ALLOT_SCHED_MOVE_H
 #define ALLOT_SCHED_MOVE_H

@@ -144,8 +144,9 @@ int sched_task_stopped(struct sched *s, uint64_t workload, uint32_t task, enum s
     now_advance(s, now_ms);
     struct task *t = &w->tasks[task];
     uint64_t behalf = t->behalf;
-    if (phase != TASK_LEAVING || how != SCHED_STOP_REQUEUE)
-        s->outside_epoch++; /* else it is what an eviction asked for */
+    bool awaited = phase == TASK_ENDING || (phase == TASK_LEAVING && how == SCHED_STOP_REQUEUE);
+    if (!awaited) /* else it is what a cancel or an eviction asked for */
+        s->outside_epoch++;
     if (how == SCHED_STOP_REFUSED && !w->removed)
         back_off(s, w, t->node);
     else

@@ -8,6 +8,7 @@
 #include "sched/place.h"
 #include "sched/task.h"
 #include "sched/team.h"
+#include "sched/trade.h"
 
 /* ---- trials ------------------------------------------------------------------------------ */
 
@@ -26,7 +27,7 @@ static bool above(const struct team *t, const struct amounts *bound, const struc
 }
 
 /* May the unit go, as things stand? */
-static bool unit_may_go(const struct sched *s, const struct evicting *e, struct unit *u)
+static bool unit_may_go(struct sched *s, const struct evicting *e, struct unit *u)
 {
     u->by_guarantee = false;
     if (u->cause == SCHED_CAUSE_PREEMPT || u->leaf == e->w->group->team)
@@ -40,8 +41,10 @@ static bool unit_may_go(const struct sched *s, const struct evicting *e, struct 
     if (u->cause == SCHED_CAUSE_IDLE_ONLY)
         return above(theirs, &guarantee, &e->need, &charge);
     /* Won since the last outside event: nothing has changed that could make it unjust. */
-    if (u->w->won_epoch == s->outside_epoch)
+    if (u->w->won_epoch == s->outside_epoch) {
+        trade_passed(s);
         return false;
+    }
     if (above(theirs, &theirs->share, &e->need, &charge))
         return true;
     u->by_guarantee =
@@ -85,7 +88,7 @@ static bool feasible(struct sched *s, struct evicting *e)
 
 /* ---- the next victim --------------------------------------------------------------------- */
 
-static struct unit *next_of_leaf(const struct sched *s, struct evicting *e, struct team *t,
+static struct unit *next_of_leaf(struct sched *s, struct evicting *e, struct team *t,
                                  uint8_t cause)
 {
     struct unit *units = e->units.items + t->first_unit;
@@ -102,7 +105,7 @@ static struct unit *next_of_leaf(const struct sched *s, struct evicting *e, stru
     return NULL;
 }
 
-static struct unit *last_in(const struct sched *s, struct evicting *e, struct team *t,
+static struct unit *last_in(struct sched *s, struct evicting *e, struct team *t,
                             uint8_t cause)
 {
     if (team_is_leaf(t))

@@ -17,6 +17,7 @@
 #include "sched/queue.h"
 #include "sched/reserve.h"
 #include "sched/share.h"
+#include "sched/trade.h"
 #include "sched/wake.h"
 #include "sched/workload.h"
 
@@ -140,7 +141,7 @@ const struct sched_decisions *sched_turn(struct sched *s, int64_t now_ms)
     vec_clear(&s->decisions);
     arena_reset(&s->arena);
     s->retry_parts = s->wake_soon && !s->put_off && !s->retry && s->protected_until_ms > s->now_ms;
-    if (s->protected_until_ms <= s->now_ms || s->wake_soon)
+    if (s->protected_until_ms <= s->now_ms || s->wake_soon || trade_reopened(s))
         s->retry = true;
     if (s->protected_until_ms <= s->now_ms)
         s->protected_until_ms = INT64_MAX;

@@ -9,6 +9,7 @@
 #include "sched/node.h"
 #include "sched/task.h"
 #include "sched/team.h"
+#include "sched/trade.h"
 #include "sched/tree.h"
 
 #define running_entry(n) tree_entry(n, struct workload, run)
@@ -182,9 +183,9 @@ static bool may_help(const struct evicting *e, const struct workload *v)
     return false;
 }
 
-bool units_may_leave(struct sched *s, const struct workload *v)
+bool units_may_leave(struct sched *s, const struct workload *v, const struct workload *w)
 {
-    if (v->count[TASK_HELD] > 0)
+    if (v->count[TASK_HELD] > 0 || trade_is_closed(s, v, w))
         return false;
     if (v->started_turn == s->turn) {
         s->wake_soon = s->put_off = true;
@@ -200,7 +201,7 @@ bool units_may_leave(struct sched *s, const struct workload *v)
 
 static bool may_go(struct sched *s, const struct evicting *e, const struct workload *v)
 {
-    return v != e->w && may_help(e, v) && units_may_leave(s, v);
+    return v != e->w && may_help(e, v) && units_may_leave(s, v, e->w);
 }
 
 static bool same_band(const struct workload *a, const struct workload *b)

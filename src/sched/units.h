@@ -42,8 +42,9 @@ struct evicting {
 
 /* Could work of group G that needs that much have a right over anybody? A first, cheap look. */
 bool units_may_exist(const struct sched *s, const struct group *g, const struct amounts *need);
-/* Holds it no promise, is it not protected, did it not start just now? (Whatever the right.) */
-bool units_may_leave(struct sched *s, const struct workload *v);
+/* May V make way for W, whatever the right: it holds no promise, is not protected, did not start
+ * just now, and has not made way for W before (trade.h)? */
+bool units_may_leave(struct sched *s, const struct workload *v, const struct workload *w);
 /* Is there any right to use and anybody to use it on? Cheap; also sets may_reclaim. */
 bool units_worth(struct sched *s, struct evicting *e);
 /* Fills e->units for the requester. */

@@ -359,6 +359,10 @@ struct sched {
     VEC(struct claim) moving;      /* of work that is being moved; see move.h */
     unsigned move_searches;        /* of move.c, in this turn */
     struct reservation reserved;   /* of this turn, see reserve.h */
+    struct map trades;             /* who made way for whom; see trade.h */
+    struct arena trade_arena;      /* likewise */
+    uint64_t trades_epoch;         /* outside_epoch of what is in them */
+    uint64_t passed_epoch;         /* outside_epoch when a victim was passed over for it; or 0 */
     struct placing *placing;       /* scratch, see place.h */
     struct evicting *evicting;     /* scratch, see evict.h */
 };

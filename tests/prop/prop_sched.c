@@ -4,7 +4,7 @@
  *
  * Random histories against the scheduler library, one TAP line a bundle of seeds. Each history
  * runs twice and must leave the same hash. A failing seed is printed with its step; see it with
- * `--first SEED --seeds 1 --trace`.
+ * `--first SEED --seeds 1 --trace`. Without --first the seeds that once failed run as well.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -12,14 +12,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/cleanup.h"
 #include "base/qty.h"
 #include "prop_world.h"
 
 #define BUNDLES 20
 
+/* Seeds beyond the usual ones that found a fault once; they run whenever none is asked for. */
+static const uint64_t kept[] = {
+    1503, 2209, 2417, 3961, 4433, /* moved, and a limit was lowered before or meanwhile */
+    2655,                         /* a pair traded places twice in one instant */
+};
+
 struct options {
     int64_t seeds, first, steps;
-    bool trace;
+    bool trace, chosen; /* --first was given */
 };
 
 struct outcome {
@@ -87,12 +94,20 @@ static bool seed_holds(uint64_t seed, const struct options *options, struct outc
     return true;
 }
 
+static bool kept_hold(const struct options *o, struct outcome *sum)
+{
+    bool ok = true;
+    for (size_t i = 0; i < ARRAY_LEN(kept); i++)
+        ok = seed_holds(kept[i], o, sum) && ok;
+    return ok;
+}
+
 static int run(const struct options *o)
 {
     int64_t bundles = o->seeds < BUNDLES ? o->seeds : BUNDLES;
     int status = 0;
     struct outcome sum = {0};
-    printf("1..%" PRId64 "\n", bundles);
+    printf("1..%" PRId64 "\n", bundles + !o->chosen);
     for (int64_t b = 0; b < bundles; b++) {
         int64_t from = o->first + o->seeds * b / bundles;
         int64_t to = o->first + o->seeds * (b + 1) / bundles;
@@ -102,6 +117,12 @@ static int run(const struct options *o)
         printf("%s %" PRId64 " - histories of seeds %" PRId64 " to %" PRId64 "\n",
                ok ? "ok" : "not ok", b + 1, from, to - 1);
         fflush(stdout);
+        status |= !ok;
+    }
+    if (!o->chosen) {
+        bool ok = kept_hold(o, &sum);
+        printf("%s %" PRId64 " - histories of seeds that once failed\n", ok ? "ok" : "not ok",
+               bundles + 1);
         status |= !ok;
     }
     printf("# %" PRIu64 " decisions: %" PRIu64 " starts, %" PRIu64 " evictions (%" PRIu64
@@ -125,6 +146,7 @@ int main(int argc, char **argv)
             o.trace = true;
             continue;
         }
+        o.chosen = o.chosen || c == 'f';
         int64_t *value = c == 'n' ? &o.seeds : c == 'f' ? &o.first : &o.steps;
         if (c == '?' || qty_parse_int(optarg, value, NULL) < 0 || o.seeds < 1) {
             fputs("usage: prop-sched [--seeds N] [--first SEED] [--steps N] [--trace]\n", stderr);

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sched/trade.h"
+
+#include "sched/workload.h"
+
+struct trade {
+    struct trade *next; /* same hash */
+    uint64_t victim, winner;
+    uint64_t turn; /* of the eviction */
+    uint32_t has;  /* tasks of the winner that ran then */
+};
+
+static uint64_t trade_hash(uint64_t victim, uint64_t winner)
+{
+    uint64_t key[] = {victim, winner};
+    return map_hash(key, sizeof(key));
+}
+
+static struct trade *trade_find(const struct sched *s, uint64_t victim, uint64_t winner)
+{
+    struct trade *t = map_get(&s->trades, trade_hash(victim, winner));
+    while (t != NULL && (t->victim != victim || t->winner != winner))
+        t = t->next;
+    return t;
+}
+
+/* What was before the last event from outside is forgotten. */
+static void trades_refresh(struct sched *s)
+{
+    if (s->trades_epoch == s->outside_epoch)
+        return;
+    s->trades_epoch = s->outside_epoch;
+    map_done(&s->trades);
+    s->trades = (struct map)MAP_INIT;
+    arena_reset(&s->trade_arena);
+}
+
+void trade_note(struct sched *s, const struct workload *victim, uint64_t winner)
+{
+    const struct workload *w = workload_find(s, winner);
+    trades_refresh(s);
+    struct trade *t = trade_find(s, victim->id, winner);
+    if (t == NULL) {
+        uint64_t hash = trade_hash(victim->id, winner);
+        t = arena_new(&s->trade_arena, struct trade);
+        t->victim = victim->id;
+        t->winner = winner;
+        t->next = map_put(&s->trades, hash, t);
+    }
+    t->turn = s->turn;
+    t->has = w == NULL ? 0 : w->count[TASK_RUNNING];
+}
+
+bool trade_is_closed(struct sched *s, const struct workload *v, const struct workload *w)
+{
+    if (s->trades_epoch != s->outside_epoch || s->trades.len == 0)
+        return false;
+    const struct trade *t = trade_find(s, v->id, w->id);
+    if (t == NULL || v->started_turn <= t->turn || w->count[TASK_RUNNING] > t->has)
+        return false;
+    trade_passed(s);
+    return true;
+}
+
+void trade_passed(struct sched *s)
+{
+    s->passed_epoch = s->outside_epoch;
+}
+
+bool trade_reopened(struct sched *s)
+{
+    if (s->passed_epoch == 0 || s->passed_epoch == s->outside_epoch)
+        return false;
+    s->passed_epoch = 0;
+    return true;
+}
+
+void trade_done(struct sched *s)
+{
+    map_done(&s->trades);
+    arena_done(&s->trade_arena);
+}
