@@ -37,23 +37,41 @@ static void test_capacity_of_stopping_victims_is_not_given_to_others(void **stat
     world_done(&w);
 }
 
-static void test_a_promise_that_cannot_be_kept_runs_out(void **state)
+static void test_a_lowered_limit_ends_the_promise(void **state)
 {
     (void)state;
     struct small_world w;
     uint64_t a, b, big;
     promised(&w, &a, &b, &big);
     world_team_full(&w, 1, 0, 1000, 1000, 1, 100); /* the gate closes meanwhile */
-    world_stopped(&w, a, 0, SCHED_STOP_REQUEUE);
-    world_stopped(&w, b, 0, SCHED_STOP_REQUEUE);
-    world_settle(&w);
-    assert_held(&w, big);
-    int64_t due = sched_next_ms(w.s);
-    assert_true(due > w.now_ms && due < INT64_MAX);
-    w.now_ms = due;
-    world_settle(&w);
+    world_turn(&w);
     assert_pending(&w, big);
+    assert_int_equal(w.unholds, 1);
+    world_stopped(&w, a, 0, SCHED_STOP_REQUEUE);
+    world_settle(&w);
     assert_running(&w, a);
+    world_done(&w);
+}
+
+static void test_a_promise_that_is_not_kept_in_time_runs_out(void **state)
+{
+    (void)state;
+    struct small_world w;
+    static const uint16_t both[] = {0, 1};
+    world_init(&w);
+    world_node(&w, 1, 2);
+    world_team(&w, 1, 0, 2000);
+    uint64_t stuck = world_job(&w, (struct job){.team = 1, .gpu_milli = 2000});
+    uint64_t big = world_job(&w, (struct job){.team = 1, .gpu_milli = 2000});
+    int64_t until = w.now_ms + 5000;
+    assert_int_equal(sched_task_restore(w.s, stuck, 0, SCHED_TASK_STOPPING, 1, both, 2, 0), 0);
+    assert_int_equal(sched_task_restore(w.s, big, 0, SCHED_TASK_HELD, 1, both, 2, until), 0);
+    world_turn(&w);
+    assert_held(&w, big);
+    assert_int_equal(sched_next_ms(w.s), until);
+    w.now_ms = until;
+    world_turn(&w);
+    assert_pending(&w, big);
     assert_int_equal(w.unholds, 1);
     world_done(&w);
 }
@@ -123,7 +141,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_capacity_of_stopping_victims_is_not_given_to_others),
-        cmocka_unit_test(test_a_promise_that_cannot_be_kept_runs_out),
+        cmocka_unit_test(test_a_lowered_limit_ends_the_promise),
+        cmocka_unit_test(test_a_promise_that_is_not_kept_in_time_runs_out),
         cmocka_unit_test(test_a_lost_node_ends_the_promise),
         cmocka_unit_test(test_removing_the_holder_frees_what_was_promised),
         cmocka_unit_test(test_a_held_gang_counts_as_used),
