@@ -73,27 +73,51 @@ struct exchange *http_exchange_new(struct connection *c)
     return x;
 }
 
-/* Suspends the connection until http_resume(). */
-static void exchange_park(struct exchange *x)
+bool http_connection_suspend(struct http_server *s, struct MHD_Connection *mhd)
 {
-    struct http_server *s = x->server;
-
-    MHD_suspend_connection(x->connection->mhd);
-    pthread_mutex_lock(&s->lock);
-    if (x->state == EXCHANGE_RUNNING && atomic_load(&s->stopping))
-        x->state = EXCHANGE_ABORTED;
-    if (x->state != EXCHANGE_RUNNING) { /* woken already, or the server stops */
-        pthread_mutex_unlock(&s->lock);
-        MHD_resume_connection(x->connection->mhd);
-        return;
+    /* Counted first: http_server_stop() sets the flag, then looks at the count. */
+    atomic_fetch_add(&s->suspended, 1);
+    if (atomic_load(&s->stopping)) {
+        atomic_fetch_sub(&s->suspended, 1);
+        return false;
     }
-    x->state = EXCHANGE_PARKED;
+    MHD_suspend_connection(mhd);
+    return true;
+}
+
+void http_connection_resume(struct http_server *s, struct MHD_Connection *mhd)
+{
+    MHD_resume_connection(mhd);
+    atomic_fetch_sub(&s->suspended, 1);
+}
+
+static void parked_link(struct http_server *s, struct exchange *x)
+{
     x->prev = NULL;
     x->next = s->parked;
     if (s->parked)
         s->parked->prev = x;
     s->parked = x;
+}
+
+/* Suspends the connection until http_resume(). False = there is nothing to wait for: X has been
+ * resumed already, or the server stops. */
+static bool exchange_park(struct exchange *x)
+{
+    struct http_server *s = x->server;
+
+    pthread_mutex_lock(&s->lock);
+    if (x->state == EXCHANGE_RUNNING) {
+        if (http_connection_suspend(s, x->connection->mhd)) {
+            x->state = EXCHANGE_PARKED;
+            parked_link(s, x);
+            pthread_mutex_unlock(&s->lock);
+            return true;
+        }
+        x->state = EXCHANGE_ABORTED;
+    }
     pthread_mutex_unlock(&s->lock);
+    return false;
 }
 
 static void parked_unlink(struct http_server *s, struct exchange *x)
@@ -132,7 +156,7 @@ void http_resume(struct http_request *r, void (*fn)(struct http_request *r))
         x->state = EXCHANGE_WOKEN;
     pthread_mutex_unlock(&s->lock);
     if (mhd)
-        MHD_resume_connection(mhd);
+        http_connection_resume(s, mhd);
     if (orphan) {
         http_exchange_finish(x);
         http_exchange_free(x);
@@ -175,32 +199,42 @@ static enum MHD_Result exchange_send(struct exchange *x)
     return res;
 }
 
+static void exchange_enter(struct exchange *x)
+{
+    struct http_handler *h = &x->server->handler;
+
+    http_connection_deadline(x->connection, NO_DEADLINE);
+    x->entered = true;
+    x->request.body = x->body ? x->body : "";
+    x->request.body_len = x->body_len;
+    h->request(h->ctx, &x->request);
+}
+
+static void exchange_continue(struct exchange *x)
+{
+    void (*fn)(struct http_request * r) = exchange_take_back(x);
+
+    if (fn) {
+        x->deferred = false;
+        fn(&x->request);
+        return;
+    }
+    reply_error(x, MHD_HTTP_SERVICE_UNAVAILABLE, -ESHUTDOWN, ERR_UNAVAILABLE,
+                "ask again; with the same Idempotency-Key nothing is done twice",
+                "the server is stopping");
+}
+
 /* The whole request is here: give the handler its turn, then send, park or complain. */
 enum MHD_Result http_exchange_turn(struct exchange *x)
 {
-    struct http_handler *h = &x->server->handler;
-    void (*fn)(struct http_request * r);
-
-    if (x->reply == NULL && !x->entered) {
-        http_connection_deadline(x->connection, NO_DEADLINE);
-        x->entered = true;
-        x->request.body = x->body ? x->body : "";
-        x->request.body_len = x->body_len;
-        h->request(h->ctx, &x->request);
-    } else if (x->reply == NULL) {
-        fn = exchange_take_back(x);
-        if (fn) {
-            x->deferred = false;
-            fn(&x->request);
-        } else {
-            reply_error(x, MHD_HTTP_SERVICE_UNAVAILABLE, -ESHUTDOWN, ERR_UNAVAILABLE,
-                        "ask again; with the same Idempotency-Key nothing is done twice",
-                        "the server is stopping");
-        }
-    }
-    if (x->reply == NULL && x->deferred) {
-        exchange_park(x);
-        return MHD_YES;
+    if (x->reply == NULL && !x->entered)
+        exchange_enter(x);
+    else if (x->reply == NULL)
+        exchange_continue(x);
+    while (x->reply == NULL && x->deferred) {
+        if (exchange_park(x))
+            return MHD_YES;
+        exchange_continue(x);
     }
     if (x->reply == NULL)
         reply_error(x, MHD_HTTP_INTERNAL_SERVER_ERROR, -EPROTO, ERR_INTERNAL, NULL,
@@ -216,7 +250,7 @@ void http_exchange_abort_parked(struct http_server *s)
 
         parked_unlink(s, x);
         x->state = EXCHANGE_ABORTED;
-        MHD_resume_connection(x->connection->mhd);
+        http_connection_resume(s, x->connection->mhd);
     }
     pthread_mutex_unlock(&s->lock);
 }

@@ -23,8 +23,10 @@
  * A request that is never deferred stays RUNNING and costs no lock.
  *
  * The HTTP library does not look at a suspended connection, so a parked exchange and what it
- * points to stay valid until it is resumed or the daemon is stopped; http_server_stop() therefore
- * leaves none suspended.
+ * points to stay valid until it is resumed. The library must not be stopped while a connection is
+ * suspended, nor while a thread is inside MHD_resume_connection(): http_connection_suspend() and
+ * http_connection_resume() count, http_server_stop() waits for the count to be 0, and once
+ * server.stopping is set it can only fall.
  *
  * Locks: server.lock guards the watches and the list of parked exchanges, and
  * is taken before the library's own (which it takes in MHD_resume_connection()). It is never
@@ -122,6 +124,7 @@ struct http_server {
     char address_text[HTTP_ADDRESS_TEXT_MAX];
     _Atomic bool stopping;
     _Atomic int active;         /* requests under way */
+    _Atomic int suspended;      /* connections that the library does not look at */
     _Atomic int open;           /* connections */
     _Atomic int64_t body_bytes; /* buffered now */
 
@@ -139,6 +142,14 @@ struct http_server {
 
 /* The pump cuts the connection IN_MS from now, unless that is moved; NO_DEADLINE = never. */
 void http_connection_deadline(struct connection *c, int64_t in_ms);
+/*
+ * Suspends the connection on its worker. False = the server stops, nothing was suspended: what
+ * has nothing to say now must end.
+ */
+bool http_connection_suspend(struct http_server *s, struct MHD_Connection *mhd);
+/* Any thread, once for each http_connection_suspend() that returned true. The connection may be
+ * gone afterwards. */
+void http_connection_resume(struct http_server *s, struct MHD_Connection *mhd);
 /* With server.lock held: the client of this stream hung up. */
 void http_stream_hang_up(struct http_stream *st);
 /* With server.lock held: the connection goes before its stream. */

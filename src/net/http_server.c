@@ -19,6 +19,14 @@ DEFINE_CLEANUP(struct http_server *, http_server_destroy, http_server_destroyp)
 
 /* ---- what the library calls ----------------------------------------------------------------- */
 
+/* Whether a client that has just come is let in. */
+static enum MHD_Result on_arrival(void *cls, const struct sockaddr *address, socklen_t len)
+{
+    const struct http_server *s = cls;
+
+    return atomic_load(&s->stopping) ? MHD_NO : MHD_YES;
+}
+
 static void *on_target(void *cls, const char *uri, struct MHD_Connection *mhd)
 {
     const union MHD_ConnectionInfo *info =
@@ -208,7 +216,7 @@ static int start_daemon(struct http_server *s, int fd, struct err *err)
     const unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME |
                            MHD_ALLOW_UPGRADE | MHD_USE_TURBO;
     /* clang-format off */
-    s->daemon = MHD_start_daemon(flags, 0, NULL, NULL, on_request, s,
+    s->daemon = MHD_start_daemon(flags, 0, on_arrival, s, on_request, s,
         MHD_OPTION_NOTIFY_COMPLETED, on_completed, s,
         MHD_OPTION_NOTIFY_CONNECTION, on_connection, s,
         MHD_OPTION_URI_LOG_CALLBACK, on_target, s,
@@ -275,24 +283,23 @@ void http_server_stop(struct http_server *s)
 {
     const struct timespec pause = {.tv_nsec = 2 * NS_PER_MS};
     int64_t give_up_ms = clock_boot_ms() + STOP_WAIT_MS;
-    int listening = -1;
 
+    /* From here on nobody is let in and nothing is suspended. MHD_quiesce_daemon() would take the
+     * listening socket from the workers, but without a lock: where a worker takes it out of its
+     * own set at the same moment, the library ends the process. */
     if (atomic_exchange(&s->stopping, true))
         return;
-    if (s->daemon) {
-        listening = MHD_quiesce_daemon(s->daemon);
-        http_exchange_abort_parked(s);
-    }
+    http_exchange_abort_parked(s);
     http_pump_stop(s);
     if (s->daemon == NULL)
         return;
-    while (atomic_load(&s->active) > 0 && clock_boot_ms() < give_up_ms)
+    /* Replies have a while. What is suspended has all the time: it has been resumed, by us or by
+     * a thread that is in the middle of it, and the library ends the process if it finds any. */
+    while (atomic_load(&s->suspended) > 0 ||
+           (atomic_load(&s->active) > 0 && clock_boot_ms() < give_up_ms))
         nanosleep(&pause, NULL);
-    MHD_stop_daemon(s->daemon);
+    MHD_stop_daemon(s->daemon); /* and closes the listening socket */
     s->daemon = NULL;
-    /* Only now: until then a worker may still look at it. */
-    if (listening >= 0)
-        close(listening);
 }
 
 void http_server_destroy(struct http_server *s)

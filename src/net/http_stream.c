@@ -31,7 +31,7 @@ struct http_stream {
 void http_stream_wake(struct http_stream *st)
 {
     if (atomic_exchange(&st->state, STREAM_WOKEN) == STREAM_PARKED)
-        MHD_resume_connection(st->mhd);
+        http_connection_resume(st->server, st->mhd);
 }
 
 void http_stream_hang_up(struct http_stream *st)
@@ -59,19 +59,19 @@ static void stream_stop(struct http_server *s, struct watch *w)
     http_stream_wake((struct http_stream *)w);
 }
 
-static void park(struct http_stream *st)
+/* False = the server stops. */
+static bool park(struct http_stream *st)
 {
     enum stream_state expected = STREAM_RUNNING;
 
     atomic_store(&st->watch.due_ms, clock_boot_ms() + st->tick_ms);
-    MHD_suspend_connection(st->mhd);
-    if (!atomic_compare_exchange_strong(&st->state, &expected, STREAM_PARKED)) {
-        MHD_resume_connection(st->mhd);
-        return;
-    }
-    /* http_server_stop() sets the flag, then wakes: one of the two sees the other. */
-    if (atomic_load(&st->server->stopping))
-        http_stream_wake(st);
+    if (!http_connection_suspend(st->server, st->mhd))
+        return false;
+    /* http_server_stop() wakes after it has set its flag: where that comes first, it is seen
+     * here. */
+    if (!atomic_compare_exchange_strong(&st->state, &expected, STREAM_PARKED))
+        http_connection_resume(st->server, st->mhd);
+    return true;
 }
 
 static ssize_t stream_read(void *cls, uint64_t pos, char *data, size_t size)
@@ -86,10 +86,10 @@ static ssize_t stream_read(void *cls, uint64_t pos, char *data, size_t size)
         return MHD_CONTENT_READER_END_OF_STREAM;
     n = st->source.read(st->source.user, data, size);
     if (n == HTTP_STREAM_WAIT)
-        park(st);
-    else if (n == HTTP_STREAM_END)
+        return park(st) ? 0 : MHD_CONTENT_READER_END_OF_STREAM;
+    if (n == HTTP_STREAM_END)
         return MHD_CONTENT_READER_END_OF_STREAM;
-    else if (n < 0)
+    if (n < 0)
         return MHD_CONTENT_READER_END_WITH_ERROR;
     return n;
 }
