@@ -11,9 +11,9 @@
 #include "base/clock.h"
 
 #define HEAD_BYTES ((size_t)32 * 1024)
-#define HANG_UP_MS 500    /* to take in what a client sent before it hung up */
+#define HANG_UP_MS 500       /* to take in what a client sent before it hung up */
 #define CROWDED_WAIT_MS 1000 /* for a request, when connections run out */
-#define STOP_WAIT_MS 2000 /* for replies under way when the server stops */
+#define STOP_WAIT_MS 2000    /* for replies under way when the server stops */
 
 DEFINE_CLEANUP(struct http_server *, http_server_destroy, http_server_destroyp)
 
