@@ -209,6 +209,9 @@ struct sched_workload {
     int64_t limit_ms;               /* declared run-time limit; 0 = none */
     int64_t expected_ms;            /* expected run time; 0 = unknown */
     int64_t min_run_ms;             /* protection from eviction; 0 = the configured one */
+    uint32_t max_unavailable;       /* disruption budget: evictions and moves leave at most so many
+                                       tasks without a place; 0 = none. Such work is sure of the
+                                       rest, so give it may_burst = false */
     int64_t restart_cost_ms;        /* price of one restart, beside the work lost */
     bool accepted;                  /* accepted earlier: never refused, it waits */
 };

@@ -59,13 +59,14 @@
         NUM("memory") MAP("node_labels") "\"topology\":{\"type\":\"object\"}," STRINGS("command") \
             MAP_("env")
 
-#define WORKLOAD_SETTINGS                                                                   \
-    STR("team")                                                                             \
-    WORDS("kind", KINDS)                                                                    \
-    WORDS("class", CLASSES)                                                                 \
-    INT("priority")                                                                         \
-    BOOL("preemptible") BOOL("burst") NUM("max_run_time") NUM("expected_run_time")          \
-        NUM("min_run_time") REF("preemption", "Preemption") INT("max_retries") OPT("image") \
+#define WORKLOAD_SETTINGS                                                                      \
+    STR("team")                                                                                \
+    WORDS("kind", KINDS)                                                                       \
+    WORDS("class", CLASSES)                                                                    \
+    INT("priority")                                                                            \
+    BOOL("preemptible")                                                                        \
+    BOOL("burst") NUM("max_run_time") NUM("expected_run_time") NUM("min_run_time")             \
+        INT("max_unavailable") REF("preemption", "Preemption") INT("max_retries") OPT("image") \
             OPT("workdir") OPT("checkpoint_dir") LIST("groups", "Group")
 
 #define WORKLOAD_RESULTS                                                                           \

@@ -43,8 +43,13 @@ static const struct {
 static const struct {
     const char *option, *field;
 } numbers[] = {
-    {"gpus", "gpus"},           {"gpu-count", "gpu_count"}, {"tasks", "tasks"},
-    {"min-tasks", "min_tasks"}, {"priority", "priority"},   {"max-retries", "max_retries"},
+    {"gpus", "gpus"},
+    {"gpu-count", "gpu_count"},
+    {"tasks", "tasks"},
+    {"min-tasks", "min_tasks"},
+    {"priority", "priority"},
+    {"max-retries", "max_retries"},
+    {"max-unavailable", "max_unavailable"},
 };
 
 static int write_number(const struct cli_args *args, const char *option, const char *field,

@@ -83,6 +83,7 @@ static void convert(struct core_shape *s)
         .limit_ms = m->limit_ms,
         .expected_ms = m->expected_ms,
         .min_run_ms = m->min_run_ms,
+        .max_unavailable = (uint32_t)m->max_unavailable,
         .spread = m->kind == MODEL_SERVICE,
     };
 }

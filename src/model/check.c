@@ -230,6 +230,23 @@ static int check_class(const struct model_shape *s, struct err *err)
     return 0;
 }
 
+static int check_budget(const struct model_shape *s, struct err *err)
+{
+    int r = check_range("max_unavailable", s->max_unavailable, 0, s->task_count, err);
+
+    if (r < 0 || s->max_unavailable == 0)
+        return r;
+    if (s->kind != MODEL_SERVICE)
+        return err_set(err, -EINVAL, ERR_INVALID, "max_unavailable",
+                       "leave it out, or choose kind service",
+                       "max_unavailable is for services: other work starts again as a whole");
+    if (s->burst)
+        return err_set(err, -EINVAL, ERR_INVALID, "burst", "leave it out",
+                       "burst true contradicts max_unavailable: what is sure to run must lie "
+                       "within the guarantee");
+    return 0;
+}
+
 static int check_times(const struct model_shape *s, struct err *err)
 {
     int r;
@@ -265,5 +282,7 @@ int model_shape_check(const struct model_shape *s, struct err *err)
         r = check_range("max_retries", s->max_retries, 0, MODEL_RETRIES_MAX, err);
     if (r == 0)
         r = check_times(s, err);
+    if (r == 0)
+        r = check_budget(s, err);
     return r < 0 ? r : check_class(s, err);
 }

@@ -66,6 +66,8 @@ void model_shape_encode(const struct model_shape *s, struct json_writer *w)
     json_key_i64(w, "limit_ms", s->limit_ms);
     json_key_i64(w, "expected_ms", s->expected_ms);
     json_key_i64(w, "min_run_ms", s->min_run_ms);
+    if (s->max_unavailable > 0)
+        json_key_i64(w, "max_unavailable", s->max_unavailable);
     json_key_string(w, "topology_required", s->topology_required);
     json_key_string(w, "topology_preferred", s->topology_preferred);
     json_key(w, "groups");
@@ -165,6 +167,7 @@ static const struct model_json_field shape_fields[] = {
     {"limit_ms", model_json_read_i64, offsetof(struct model_shape, limit_ms), true},
     {"expected_ms", model_json_read_i64, offsetof(struct model_shape, expected_ms), true},
     {"min_run_ms", model_json_read_i64, offsetof(struct model_shape, min_run_ms), true},
+    {"max_unavailable", model_json_read_i32, offsetof(struct model_shape, max_unavailable)},
     {"topology_required", model_read_label, offsetof(struct model_shape, topology_required)},
     {"topology_preferred", model_read_label, offsetof(struct model_shape, topology_preferred)},
     {"groups", read_groups, 0, true},

@@ -18,6 +18,7 @@
  *    "gpu_count": 1, "gpu_type": ["H100"], "cpu": "500m", "memory": "2GiB",
  *    "node_labels": {"zone": "a"}, "topology": {"required": "rack"},
  *    "max_run_time": "2h", "expected_run_time": "1h", "min_run_time": "5m",
+ *    "max_unavailable": 1,
  *    "preemption": {"handling": "checkpoint", "grace": "30s"}, "max_retries": 0,
  *    "command": ["python3", "train.py"], "env": {"LR": "0.1"}, "image": "docker://...",
  *    "workdir": "/abs/folder", "checkpoint_dir": "/abs/folder",
@@ -31,14 +32,18 @@
  * and mean `gpus`. At most one GPU form per group; none = a CPU-only task. Tasks are numbered
  * through the groups in order: rank 0 is the first task of the first group.
  *
- * What contradicts itself is refused: burst true in class production, preemptible false or kind
- * service in class batch, gpu_type without a GPU, an expected run time above the maximum.
+ * max_unavailable is a service's disruption budget: evictions and moves leave at most so many of
+ * its tasks without a place.
+ *
+ * What contradicts itself is refused: burst true in class production or beside max_unavailable,
+ * preemptible false or kind service in class batch, gpu_type without a GPU, an expected run time
+ * above the maximum.
  *
  * Defaults: kind job; class by kind (job training, notebook development, service production);
- * tasks 1; min_tasks = tasks (rigid); preemptible by class (all but production); burst true (for
- * production false); grace 30 s; handling checkpoint for job, restart otherwise; max_retries 0.
- * cpu default 1 core for a CPU-only task, else 0 = not counted; memory default 0 = not limited
- * and not counted.
+ * tasks 1; min_tasks = tasks (rigid), less max_unavailable of a service; preemptible by class (all
+ * but production); burst true (for production, and beside max_unavailable, false); grace 30 s;
+ * handling checkpoint for job, restart otherwise; max_retries 0. cpu default 1 core for a CPU-only
+ * task, else 0 = not counted; memory default 0 = not limited and not counted.
  */
 #ifndef ALLOT_MODEL_WORKLOAD_H
 #define ALLOT_MODEL_WORKLOAD_H
@@ -108,6 +113,7 @@ struct model_shape {
     int64_t limit_ms;    /* max_run_time, 0 = none */
     int64_t expected_ms; /* 0 = unknown */
     int64_t min_run_ms;  /* 0 = the server's */
+    int32_t max_unavailable; /* of a service: disruption budget, 0 = none */
     const char *topology_required, *topology_preferred;
     const struct model_group *groups;
     int32_t group_count;

@@ -93,6 +93,8 @@ static int make_groups(const struct model_draft *d, struct arena *arena, struct 
     /* At most 64 * 10,000; the check bounds the sum. */
     shape->task_count = (int32_t)tasks;
     shape->min_tasks = (int32_t)(d->groups && d->main.min_tasks >= 0 ? d->main.min_tasks : minima);
+    if (d->groups == NULL && d->main.min_tasks < 0 && shape->max_unavailable < shape->task_count)
+        shape->min_tasks = groups[0].min_tasks -= shape->max_unavailable;
     return 0;
 }
 
@@ -120,7 +122,8 @@ static int make_shape(const struct model_draft *d, struct arena *arena,
     s->class_ = d->class_ >= 0 ? (enum model_class)d->class_ : default_class(s->kind);
     s->priority = d->priority;
     s->preemptible = d->preemptible >= 0 ? d->preemptible : s->class_ != MODEL_PRODUCTION;
-    s->burst = d->burst >= 0 ? d->burst : s->class_ != MODEL_PRODUCTION;
+    s->max_unavailable = (int32_t)d->max_unavailable;
+    s->burst = d->burst >= 0 ? d->burst : s->class_ != MODEL_PRODUCTION && s->max_unavailable == 0;
     s->handling = d->preemption.handling >= 0 ? (enum model_handling)d->preemption.handling
                   : s->kind == MODEL_JOB      ? MODEL_CHECKPOINT
                                               : MODEL_RESTART;

@@ -156,6 +156,7 @@ static const struct model_json_field draft_fields[] = {
     {"max_run_time", model_json_read_duration, offsetof(struct model_draft, limit_ms)},
     {"expected_run_time", model_json_read_duration, offsetof(struct model_draft, expected_ms)},
     {"min_run_time", model_json_read_duration, offsetof(struct model_draft, min_run_ms)},
+    {"max_unavailable", read_tasks, offsetof(struct model_draft, max_unavailable)},
     {"max_retries", read_retries, offsetof(struct model_draft, max_retries)},
     {"groups", read_groups, 0},
 };

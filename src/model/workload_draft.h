@@ -38,7 +38,7 @@ struct model_draft {
     int kind, class_;       /* -1 = not given */
     int preemptible, burst; /* likewise */
     int32_t priority;
-    int64_t max_retries, limit_ms, expected_ms, min_run_ms;
+    int64_t max_retries, limit_ms, expected_ms, min_run_ms, max_unavailable;
     struct model_preemption_draft preemption;
     const char *image, *workdir, *checkpoint_dir;
     struct model_group_draft *groups;

@@ -148,6 +148,8 @@ static void encode_shape(const struct model_shape *s, const struct model_launch 
     encode_duration(w, "max_run_time", s->limit_ms);
     encode_duration(w, "expected_run_time", s->expected_ms);
     encode_duration(w, "min_run_time", s->min_run_ms);
+    if (s->max_unavailable > 0)
+        json_key_i64(w, "max_unavailable", s->max_unavailable);
     json_key(w, "preemption");
     json_begin_object(w);
     json_key_string(w, "handling", model_handling_name(s->handling));

@@ -38,6 +38,12 @@ static void crossing_note(struct sched *s, const struct workload *w, uint32_t t)
         }
 }
 
+/* Its disruption budget has grown: who waited for that may have another of its tasks. */
+static void budget_note(struct sched *s, const struct workload *w)
+{
+    s->retry = s->retry || w->group->job->max_unavailable > 0;
+}
+
 void decide_start_spots(struct sched *s, struct workload *w, enum sched_cause cause)
 {
     const struct placing *p = s->placing;
@@ -50,6 +56,7 @@ void decide_start_spots(struct sched *s, struct workload *w, enum sched_cause ca
         decision_add(s, SCHED_START, cause, w, spot->task);
     }
     w->started_turn = s->turn;
+    budget_note(s, w);
     workload_requeue(s, w);
 }
 
@@ -80,6 +87,7 @@ void decide_start_held(struct sched *s, struct workload *w)
     }
     w->victims = 0;
     w->started_turn = s->turn;
+    budget_note(s, w);
     workload_timer_set(s, w, INT64_MAX);
     workload_requeue(s, w);
 }

@@ -10,7 +10,8 @@
  *              its own; the requester ends within its fair share at every level;
  *   preempt    of its own team, strictly lower by class, then priority.
  * Nobody evicts what is not preemptible, what is protected by a minimum run time, what has
- * started in this turn, or what holds a promise.
+ * started in this turn, what holds a promise, or more of a workload than its disruption budget
+ * has left.
  *
  * The search takes units in the exact reverse of the order (order.h, queue.h) until the request
  * would fit, then gives back every unit that is not needed, the most valuable first. So the set

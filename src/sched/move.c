@@ -113,6 +113,7 @@ static bool is_smaller(const struct search *q, const struct workload *v)
 static bool may_move(struct sched *s, const struct search *q, const struct workload *v)
 {
     if (v == q->w || !v->group->may_burst || !is_smaller(q, v) || !v->in_running ||
+        v->count[TASK_RUNNING] > units_budget(v) ||
         v->count[TASK_LEAVING] + v->count[TASK_ENDING] > 0 || v->lost > 0 || v->is_short)
         return false;
     if (v->moved_epoch == s->outside_epoch) {

@@ -63,7 +63,7 @@ static int release_compare(const void *a, const void *b)
 
 bool plan_gives_way(const struct sched *s, const struct group *w, const struct group *g)
 {
-    if (!g->preemptible)
+    if (!g->preemptible || plan_keeps_some(g->job))
         return false;
     if (g->team == w->team)
         return group_rule(s, w)->may_preempt && units_strictly_lower(g, w);

@@ -26,6 +26,12 @@ struct plan {
 bool plan_earliest(struct sched *s, const struct workload *w, const struct gang *gang,
                    const struct amounts *need, struct plan *ret_plan);
 
+/* Does a disruption budget keep some of it running whatever happens? */
+static inline bool plan_keeps_some(const struct job_shape *job)
+{
+    return job->max_unavailable > 0 && job->max_unavailable < job->task_count;
+}
+
 /* May W evict running work of group G whatever the shares are? */
 bool plan_gives_way(const struct sched *s, const struct group *w, const struct group *g);
 

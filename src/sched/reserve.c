@@ -73,7 +73,8 @@ static bool evictable(const struct sched *s, const struct workload *w, const str
     const struct group *mine = s->reserved.workload->group, *g = w->group;
     if (plan_gives_way(s, mine, g))
         return true;
-    if (!g->preemptible || g->team == mine->team || !group_rule(s, mine)->may_reclaim)
+    if (!g->preemptible || plan_keeps_some(g->job) || g->team == mine->team ||
+        !group_rule(s, mine)->may_reclaim)
         return false;
     for (const struct team *t = mine->team; t->parent != NULL; t = t->parent)
         if (!gate_within_share(t, &mine->job->least))

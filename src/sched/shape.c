@@ -345,8 +345,8 @@ static bool job_equal(const struct job_shape *job, const struct sched_workload *
     if (job->task_count != w->task_count || job->min_tasks != w->min_tasks ||
         job->uniform != p->uniform || job->spread != w->spread ||
         job->group_count != p->groups.len || job->required != p->required ||
-        job->preferred != p->preferred || job->min_run_ms != w->min_run_ms ||
-        job->restart_cost_ms != w->restart_cost_ms)
+        job->preferred != p->preferred || job->max_unavailable != w->max_unavailable ||
+        job->min_run_ms != w->min_run_ms || job->restart_cost_ms != w->restart_cost_ms)
         return false;
     for (size_t i = 0; i < p->tasks.len; i++)
         if (job->tasks[i].shape != p->tasks.items[i].shape ||
@@ -457,6 +457,7 @@ static struct job_shape *job_shape_new(const struct sched_workload *w, const str
         .groups = copy_array(p->groups.items, p->groups.len, sizeof(struct job_group)),
         .required = p->required,
         .preferred = p->preferred,
+        .max_unavailable = w->max_unavailable,
         .min_run_ms = w->min_run_ms,
         .restart_cost_ms = w->restart_cost_ms,
     };

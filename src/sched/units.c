@@ -29,6 +29,7 @@ void evicting_free(struct evicting *e)
     vec_done(&e->taken);
     vec_done(&e->leaves);
     vec_done(&e->found);
+    vec_done(&e->passed);
     free(e);
 }
 
@@ -172,6 +173,12 @@ static bool node_may_help(const struct evicting *e, const struct node *n)
     return false;
 }
 
+/* Could it help that this task alone goes? */
+static bool task_may_help(const struct evicting *e, const struct task *t)
+{
+    return e->gates_closed || ((e->at == NULL || t->node == e->at) && node_may_help(e, t->node));
+}
+
 /* Could it help that V goes? */
 static bool may_help(const struct evicting *e, const struct workload *v)
 {
@@ -199,9 +206,25 @@ bool units_may_leave(struct sched *s, const struct workload *v, const struct wor
     return false;
 }
 
+uint32_t units_budget(const struct workload *v)
+{
+    const struct job_shape *job = v->group->job;
+    if (job->max_unavailable == 0)
+        return UINT32_MAX;
+    uint32_t wanted = job->task_count - v->count[TASK_DONE] - v->count[TASK_ENDING];
+    uint32_t out = wanted - (v->count[TASK_RUNNING] - v->lost);
+    return out < job->max_unavailable ? job->max_unavailable - out : 0;
+}
+
 static bool may_go(struct sched *s, const struct evicting *e, const struct workload *v)
 {
-    return v != e->w && may_help(e, v) && units_may_leave(s, v, e->w);
+    return v != e->w && may_help(e, v) && units_budget(v) > 0 && units_may_leave(s, v, e->w);
+}
+
+/* May all that runs of V go at once? */
+static bool core_may_go(const struct workload *v)
+{
+    return v->count[TASK_RUNNING] <= units_budget(v);
 }
 
 static bool same_band(const struct workload *a, const struct workload *b)
@@ -223,17 +246,28 @@ static void unit_add(struct evicting *e, struct workload *v, int64_t task, uint3
 /* The surplus tasks of V, in the order in which it gives them up. */
 static void surplus_add(struct evicting *e, struct workload *v, uint8_t cause)
 {
-    uint32_t t;
+    uint32_t t, round = gang_surplus(v), left = units_budget(v);
+    bool budgeted = left != UINT32_MAX;
     size_t first = e->units.len;
-    for (uint32_t round = gang_surplus(v); round > 0 && gang_surplus_task(v, &t); round--) {
-        unit_add(e, v, t, round, cause);
+    e->cut = e->cut || left < round;
+    vec_clear(&e->passed);
+    while (round > 0 && left > 0 && gang_surplus_task(v, &t)) {
         v->tasks[t].phase = TASK_PENDING; /* so that the next one is found */
+        if (budgeted && !task_may_help(e, &v->tasks[t])) {
+            vec_push(&e->passed, t); /* the budget is for those that help */
+            continue;
+        }
+        unit_add(e, v, t, round, cause);
         v->count[TASK_RUNNING]--;
+        round--;
+        left--;
     }
     for (size_t i = first; i < e->units.len; i++) {
         v->tasks[e->units.items[i].task].phase = TASK_RUNNING;
         v->count[TASK_RUNNING]++;
     }
+    for (size_t i = 0; i < e->passed.len; i++)
+        v->tasks[e->passed.items[i]].phase = TASK_RUNNING;
 }
 
 /* Who has most surplus gives first; among equals the order of collection, youngest first. */
@@ -296,9 +330,9 @@ static uint32_t band_collect(struct sched *s, struct evicting *e, const struct t
             end--;
             if (cause == SCHED_CAUSES || e->units.len >= UNITS_MAX || !may_go(s, e, v))
                 continue;
-            if (cores)
+            if (cores && core_may_go(v))
                 core_add(e, v, cause, left);
-            else if (v->group->job->min_tasks < v->group->job->task_count)
+            else if (!cores && v->group->job->min_tasks < v->group->job->task_count)
                 surplus_add(e, v, cause);
         }
         if (!cores)
@@ -387,6 +421,7 @@ void units_collect(struct sched *s, struct evicting *e)
     vec_clear(&e->units);
     vec_clear(&e->taken);
     vec_clear(&e->leaves);
+    e->at = NULL;
     e->cut = false;
     e->gates_closed = !gate_open(e->w->group, &e->need, MASK(VIEW_THEN), NULL);
     struct amounts all = {{SCHED_UNLIMITED, SCHED_UNLIMITED, SCHED_UNLIMITED}};
@@ -437,7 +472,8 @@ static void found_units(struct sched *s, struct evicting *e, size_t from, size_t
             surplus_add(e, e->found.items[b], right_over(s, e, e->found.items[b]->group));
         surplus_sort(e, first);
         for (size_t i = a; i < b; i++)
-            unit_add(e, e->found.items[i], -1, 0, right_over(s, e, e->found.items[i]->group));
+            if (core_may_go(e->found.items[i]))
+                unit_add(e, e->found.items[i], -1, 0, right_over(s, e, e->found.items[i]->group));
     }
 }
 
@@ -461,6 +497,7 @@ void units_collect_on(struct sched *s, struct evicting *e, int level, uint32_t d
     vec_clear(&e->taken);
     vec_clear(&e->leaves);
     vec_clear(&e->found);
+    e->at = n;
     if (n != NULL)
         found_on(s, e, n);
     for (size_t i = 0; n == NULL && i < s->node_list.len; i++)

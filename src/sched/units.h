@@ -5,7 +5,8 @@
  * Used by search.c and evict.c only. The candidates of a leaf lie together (team.first_unit,
  * unit_count): lowest class, then lowest priority, then surplus tasks (who has most gives first),
  * then whole workloads, youngest first. Collection passes over branches that have nothing to give,
- * and is bounded: past UNITS_MAX candidates the rest is left for another turn.
+ * and is bounded: past UNITS_MAX candidates the rest is left for another turn. Of a workload with a
+ * disruption budget no more is a candidate than the budget has left.
  */
 #ifndef ALLOT_SCHED_UNITS_H
 #define ALLOT_SCHED_UNITS_H
@@ -35,7 +36,9 @@ struct evicting {
     bool cut;          /* more units exist than could go while a team is above its share */
     bool gates_closed; /* a gate is in the way: victims on any node may help */
     VEC(struct unit) units;
+    const struct node *at;        /* collected on this node only; NULL = anywhere */
     VEC(struct workload *) found; /* scratch */
+    VEC(uint32_t) passed;         /* scratch */
     VEC(struct team *) leaves;    /* that have units */
     VEC(uint32_t) taken;          /* indices of units, in the order of taking */
 };
@@ -45,6 +48,10 @@ bool units_may_exist(const struct sched *s, const struct group *g, const struct 
 /* May V make way for W, whatever the right: it holds no promise, is not protected, did not start
  * just now, and has not made way for W before (trade.h)? */
 bool units_may_leave(struct sched *s, const struct workload *v, const struct workload *w);
+/* How many of its running tasks may evictions and moves take from V, as things stand? What does
+ * not run already, for whatever reason, counts against its disruption budget. UINT32_MAX where it
+ * has none. */
+uint32_t units_budget(const struct workload *v);
 /* Is there any right to use and anybody to use it on? Cheap; also sets may_reclaim. */
 bool units_worth(struct sched *s, struct evicting *e);
 /* Fills e->units for the requester. */

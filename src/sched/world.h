@@ -114,6 +114,7 @@ struct job_shape { /* of a whole workload */
     uint32_t *pack;  /* packing order: hardest to place first; NULL = by index */
     struct job_group *groups;
     const char *required, *preferred; /* topology levels, interned, or NULL */
+    uint32_t max_unavailable;         /* disruption budget, 0 = none; see units_budget() */
     int64_t min_run_ms, restart_cost_ms;
     struct amounts least, total; /* charges of the minimum and of all tasks, while pending */
     uint64_t possible_epoch;     /* of sched.inventory_epoch: an empty inventory could hold it */

@@ -12,9 +12,9 @@
  * from the start of the scenario; SIM_AT_START marks what is there before it.
  *
  * Beyond the fields of the given format a scenario may say `class`, `may_burst`, `min_run_s`,
- * `devices` (a fraction on several devices), `gpu_types` and `node_labels` of a request,
- * `quota` of a team, `hold_s`, and the events `node_drain`,
- * `node_undrain`, `cancel`, `task_failed` and `team`.
+ * `max_unavailable`, `devices` (a fraction on several devices), `gpu_types` and `node_labels` of a
+ * request, `quota` of a team, `hold_s`, and the events `node_drain`, `node_undrain`, `cancel`,
+ * `task_failed` and `team`.
  */
 #ifndef ALLOT_SIM_SCENARIO_DATA_H
 #define ALLOT_SIM_SCENARIO_DATA_H
@@ -114,6 +114,7 @@ struct sim_workload {
     const char *topology_required, *topology_preferred;
     int64_t at_ms; /* SIM_AT_START: there from the start, accepted earlier */
     int64_t run_ms, limit_ms, stop_ms, min_run_ms; /* run_ms: SIM_UNSET = never ends */
+    uint32_t max_unavailable;                      /* 0 = no budget */
     uint64_t age;
 };
 

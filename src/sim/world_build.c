@@ -232,6 +232,7 @@ int sim_world_submit(struct sim_world *w, uint32_t index, struct err *err)
         .topology_preferred = from->topology_preferred,
         .limit_ms = from->limit_ms,
         .min_run_ms = from->min_run_ms,
+        .max_unavailable = from->max_unavailable,
         .accepted = from->at_ms == SIM_AT_START,
     };
     struct sched_refusal refusal;

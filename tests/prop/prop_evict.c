@@ -103,6 +103,16 @@ static bool evict_for(const struct judge *j, struct prop_workload *victim)
     }
 }
 
+/* Neither evictions nor moves leave more tasks without a place than the budget says. */
+static bool budget_allows(const struct prop_workload *p)
+{
+    uint32_t out = 1; /* this one */
+    for (uint32_t t = 0; t < p->decl.task_count; t++)
+        out += p->tasks[t].phase == PROP_PENDING || p->tasks[t].phase == PROP_HELD ||
+               p->tasks[t].phase == PROP_LEAVING;
+    return p->decl.max_unavailable == 0 || out <= p->decl.max_unavailable;
+}
+
 static bool pair_note(const struct judge *j)
 {
     const struct sched_decision *d = judge_now(j);
@@ -142,6 +152,8 @@ bool judge_evict(const struct judge *j)
             return judge_bad(j, "it is not preemptible");
         if (j->w->now_ms - t->since_ms < least)
             return judge_bad(j, "it has not run for its minimum");
+        if (!budget_allows(p))
+            return judge_bad(j, "its disruption budget is used up");
         if (!evict_for(j, p) || !pair_note(j))
             return false;
     }

@@ -245,6 +245,10 @@ struct prop_workload *prop_workload_make(struct prop_world *w)
     d->topology_preferred = prop_chance(w, 5) ? "zone" : NULL;
     d->limit_ms = prop_chance(w, 20) ? 1000 * (int64_t)(1 + prop_below(w, 60)) : 0;
     d->min_run_ms = prop_chance(w, 10) ? 3000 : 0;
+    if (prop_chance(w, 10)) { /* a service with a disruption budget */
+        d->max_unavailable = 1 + (uint32_t)prop_below(w, n);
+        d->may_burst = false;
+    }
     d->restart_cost_ms = prop_chance(w, 20) ? 1000 * (int64_t)prop_below(w, 100) : 0;
     d->accepted = prop_chance(w, 15);
     p->short_since_ms = -1;

@@ -137,6 +137,8 @@ static const struct model_shape *random_shape(struct rng *r, struct arena *a)
     s->limit_ms = number(r, MODEL_RUN_MS_MAX);
     s->expected_ms = number(r, s->limit_ms ? s->limit_ms : MODEL_RUN_MS_MAX);
     s->min_run_ms = number(r, MODEL_RUN_MS_MAX);
+    if (s->kind == MODEL_SERVICE && !s->burst)
+        s->max_unavailable = (int32_t)number(r, s->task_count);
     s->topology_required = chance(r) ? "zone" : NULL;
     s->topology_preferred = chance(r) ? "nvlink" : NULL;
     s->groups = random_groups(r, a, s);

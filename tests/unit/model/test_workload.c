@@ -69,6 +69,11 @@ static void test_class_follows_kind(void **state)
     assert_false(w.shape->burst);
     request_of(&a, "'kind': 'service', 'class': 'development'", &w);
     assert_true(w.shape->preemptible);
+    assert_true(w.shape->burst);
+    request_of(&a, "'kind': 'service', 'class': 'training', 'tasks': 4, 'max_unavailable': 1", &w);
+    assert_false(w.shape->burst);
+    assert_int_equal(w.shape->max_unavailable, 1);
+    assert_int_equal(w.shape->min_tasks, 3);
     request_of(&a, "'class': 'production', 'preemptible': true", &w);
     assert_true(w.shape->preemptible);
     assert_false(w.shape->burst);
@@ -272,6 +277,13 @@ static const struct refusal refusals[] = {
     {"{" BASE ", 'checkpoint_dir': '/a/..'}", ERR_INVALID, "checkpoint_dir", "'..'"},
     {"{" BASE ", 'max_retries': -1}", ERR_OUT_OF_RANGE, "max_retries", "from 0 to 1000"},
     {"{" BASE ", 'preemptible': 'no'}", ERR_INVALID, "preemptible", "true or false"},
+    {"{" BASE ", 'max_unavailable': 1}", ERR_INVALID, "max_unavailable", "is for services"},
+    {"{" BASE ", 'kind': 'service', 'class': 'training', 'burst': true, 'max_unavailable': 1}",
+     ERR_INVALID, "burst", "within the guarantee"},
+    {"{" BASE ", 'kind': 'service', 'tasks': 2, 'max_unavailable': 3}", ERR_OUT_OF_RANGE,
+     "max_unavailable", "out of range"},
+    {"{" BASE ", 'kind': 'service', 'max_unavailable': 0}", ERR_OUT_OF_RANGE, "max_unavailable",
+     "1 to 10000"},
     {"{" BASE ", 'class': 'production', 'burst': true}", ERR_INVALID, "burst",
      "stays within guarantees"},
     {"{" BASE ", 'class': 'batch', 'kind': 'service'}", ERR_INVALID, "class", "batch"},

@@ -129,6 +129,7 @@ int world_try_job(struct small_world *w, struct job job, struct sched_refusal *r
         .topology_preferred = job.preferred,
         .limit_ms = job.limit_ms,
         .min_run_ms = job.min_run_ms,
+        .max_unavailable = job.max_unavailable,
         .accepted = !job.strict,
     };
     workload.age = workload.id;

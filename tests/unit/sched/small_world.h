@@ -50,6 +50,7 @@ struct job { /* zero = the default said beside it */
     int priority;
     bool firm; /* not preemptible */
     bool no_burst, spread;
+    unsigned max_unavailable;
     uint64_t only_node;
     const char *gpu_type;
     const char *required, *preferred;

@@ -294,6 +294,39 @@ static void test_the_price_is_the_work_lost_by_size(void **state)
     world_done(&w);
 }
 
+static void test_evictions_keep_to_a_disruption_budget(void **state)
+{
+    (void)state;
+    struct small_world w;
+    two_teams(&w, 4, 4000, 0);
+    uint64_t service = world_job(&w, (struct job){.team = 1,
+                                                  .gpu_milli = 1000,
+                                                  .tasks = 4,
+                                                  .min = 1,
+                                                  .other_class = true,
+                                                  .class_ = SCHED_CLASS_DEVELOPMENT,
+                                                  .no_burst = true,
+                                                  .max_unavailable = 2});
+    world_settle(&w);
+    assert_int_equal(world_running(&w, service, 4), 4);
+    uint64_t large = job_of(&w, 1, 3000, 0); /* three replicas would have to go at once */
+    world_settle(&w);
+    assert_pending(&w, large);
+    assert_int_equal(w.evictions, 0);
+    uint64_t first = job_of(&w, 1, 1000, 0), second = job_of(&w, 1, 1000, 0);
+    uint64_t third = job_of(&w, 1, 1000, 0);
+    world_settle(&w);
+    assert_running(&w, first);
+    assert_running(&w, second);
+    assert_pending(&w, third); /* two have no place: the budget is used up */
+    assert_int_equal(world_running(&w, service, 4), 2);
+    world_node(&w, 2, 1);
+    world_settle(&w);
+    assert_running(&w, third);
+    assert_int_equal(world_running(&w, service, 4), 2);
+    world_done(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -314,6 +347,7 @@ int main(void)
         cmocka_unit_test(test_a_gate_alone_can_make_eviction_due),
         cmocka_unit_test(test_the_victim_does_not_take_its_place_back),
         cmocka_unit_test(test_the_price_is_the_work_lost_by_size),
+        cmocka_unit_test(test_evictions_keep_to_a_disruption_budget),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
