@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "sched/hold.h"
+#include "sched/mix.h"
 #include "sched/node.h"
 #include "sched/place.h"
 #include "sched/team.h"
@@ -45,6 +46,8 @@ struct sched *sched_create(const struct sched_config *config)
     s->freed_epoch = s->outside_epoch = 1;
     s->placing = mem_new(1, sizeof(*s->placing));
     s->evicting = evicting_new();
+    s->mix = mix_new();
+    mix_refresh(s);
     team_root_init(s);
     return s;
 }
@@ -131,6 +134,7 @@ void sched_destroy(struct sched *s)
     trade_done(s);
     placing_free(s->placing);
     evicting_free(s->evicting);
+    mix_free(s->mix);
     free(s);
 }
 

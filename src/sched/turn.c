@@ -11,6 +11,7 @@
 #include "sched/gang.h"
 #include "sched/gate.h"
 #include "sched/hold.h"
+#include "sched/mix.h"
 #include "sched/move.h"
 #include "sched/order.h"
 #include "sched/place.h"
@@ -149,6 +150,7 @@ const struct sched_decisions *sched_turn(struct sched *s, int64_t now_ms)
     timers_fire(s);
     gang_stamp(s);
     share_refresh(s);
+    mix_refresh(s);
     move_step(s);
     hold_step(s);
     reserve_begin(s);

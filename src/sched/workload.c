@@ -6,6 +6,7 @@
 
 #include "base/qty.h"
 #include "sched/gang.h"
+#include "sched/mix.h"
 #include "sched/move.h"
 #include "sched/queue.h"
 #include "sched/refuse.h"
@@ -212,6 +213,7 @@ int sched_workload_add(struct sched *s, const struct sched_workload *w,
     g->team->workloads++;
     s->outside_epoch++;
     task_count_fresh(s, new, 1);
+    mix_learn_job(s, g->job);
     workload_requeue(s, new);
     return 0;
 }

@@ -85,6 +85,7 @@ struct shape {          /* of one task's request */
     uint32_t mig_count, type_count, label_count;
     int64_t device_memory, cpu, memory;
     uint64_t only_node;
+    uint32_t counted; /* of mix.c: its place there + 1 */
     struct mig_need *mig;
     const char **types;
     struct label *labels;
@@ -366,6 +367,7 @@ struct sched {
     uint64_t passed_epoch;         /* outside_epoch when a victim was passed over for it; or 0 */
     struct placing *placing;       /* scratch, see place.h */
     struct evicting *evicting;     /* scratch, see evict.h */
+    struct mix *mix;               /* of requests, see mix.h */
 };
 
 /* Zeroed memory for COUNT elements, exactly; free() it. Out of memory aborts, as in base/vec.h. */
