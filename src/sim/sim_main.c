@@ -7,6 +7,7 @@
 static const struct sim_command *const commands[] = {
     &sim_cmd_scenarios,
     &sim_cmd_random,
+    &sim_cmd_scale,
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
