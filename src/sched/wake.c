@@ -10,6 +10,7 @@
 
 #define SEARCHES 128   /* lines woken at once for their rights alone */
 #define TOUCHED_MAX 32 /* beyond that many nodes it is not worth looking */
+#define MOVE_TRIES 16  /* lines woken at once because others could be moved for them */
 
 static bool fits_on(struct sched *s, const struct job_shape *job, const struct node *n)
 {
@@ -35,6 +36,15 @@ static bool fits_somewhere(struct sched *s, struct job_shape *job)
     return chance;
 }
 
+/* Enough may be free in all, but scattered. */
+static bool others_may_move(const struct sched *s, const struct line *line)
+{
+    int64_t need = line->need.v[SCHED_GPU_MILLI];
+    int64_t free = s->capacity.v[SCHED_GPU_MILLI] - s->root.used[VIEW_THEN].v[SCHED_GPU_MILLI];
+    return need > 0 && need <= free && !group_idle(s, line->group) &&
+           gate_open(line->group, &line->need, MASK(VIEW_THEN), NULL);
+}
+
 static bool has_chance(struct sched *s, const struct line *line)
 {
     if (line->lot == NULL || line->reason == SCHED_REASON_RESERVED)
@@ -45,7 +55,8 @@ static bool has_chance(struct sched *s, const struct line *line)
     if (fits_somewhere(s, line->group->job))
         return true;
     if (!units_may_exist(s, line->group, &line->need))
-        return false;
+        return others_may_move(s, line) &&
+               s->movables++ % s->move_parts == s->wake_gen % s->move_parts;
     s->claimants++;
     if (line->searched == s->change_gen)
         return false;
@@ -63,6 +74,8 @@ void wake_lines(struct sched *s)
     s->change_gen += !s->retry_parts;
     s->search_parts = 1 + s->claimants / SEARCHES;
     s->claimants = 0;
+    s->move_parts = 1 + s->movables / MOVE_TRIES;
+    s->movables = 0;
     queue_wake(s, s->retry_all ? NULL : has_chance);
     s->retry = s->retry_all = s->retry_parts = false;
     for (size_t i = 0; i < s->touched.len; i++)

@@ -6,7 +6,8 @@
  * something left since, when a gate that was closed is open, when a reservation was in its way,
  * or when it has a right to evict: somebody lower runs in its team, idle-
  * only work runs, or its team would stay within its fair share. Both tests are cheap and err on
- * the side of waking; what is not woken would certainly fail again.
+ * the side of waking; what is not woken would certainly fail again. Who has no right may still
+ * have others moved (move.h) if enough is free in all: each waking tries a few of these, in turn.
  *
  * Searches for victims are what a turn costs most. Where more than SEARCHES lines have nothing
  * but a right to evict, each waking takes a part of them, and the turns go on (sched_next_ms()

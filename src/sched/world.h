@@ -343,6 +343,8 @@ struct sched {
     bool retry_parts;           /* the coming waking only goes on with the last */
     uint32_t search_parts;      /* of which each waking takes one */
     uint32_t claimants;         /* lines with a right to evict, at the last waking */
+    uint32_t movables;          /* lines for which others may be moved, likewise */
+    uint32_t move_parts;        /* of which each waking takes one */
     uint64_t turn;              /* counts turns */
     unsigned place_searches;    /* of evict.c, in this turn */
     bool put_off;               /* a victim that has just started was passed over */
