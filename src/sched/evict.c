@@ -102,6 +102,7 @@ bool evict_find(struct sched *s, struct workload *w, const struct gang *gang,
         units_collect(s, e);
         found = search_victims(s, e, ret_plan);
     }
+    units_forget(e);
     return found;
 }
 

@@ -394,7 +394,6 @@ static const struct team *path_child(const struct evicting *e, const struct team
 
 static void collect_in(struct sched *s, struct evicting *e, struct team *t, struct amounts left)
 {
-    t->units_below = t->unit_count = 0;
     if (team_is_leaf(t)) {
         leaf_collect(s, e, t, left);
         return;
@@ -403,7 +402,6 @@ static void collect_in(struct sched *s, struct evicting *e, struct team *t, stru
     for (size_t i = 0; i < t->children.len; i++) {
         struct team *c = t->children.items[i];
         struct amounts part = left;
-        c->units_below = c->unit_count = 0;
         if (path && !on_path(e, c)) {
             if (e->no_reclaim && c->idle_running == 0)
                 continue;
@@ -416,11 +414,20 @@ static void collect_in(struct sched *s, struct evicting *e, struct team *t, stru
     }
 }
 
-void units_collect(struct sched *s, struct evicting *e)
+void units_forget(struct evicting *e)
 {
+    for (size_t i = 0; i < e->leaves.len; i++)
+        for (struct team *t = e->leaves.items[i]; t != NULL; t = t->parent)
+            t->units_below = t->unit_count = 0;
     vec_clear(&e->units);
     vec_clear(&e->taken);
     vec_clear(&e->leaves);
+    vec_clear(&e->found);
+}
+
+void units_collect(struct sched *s, struct evicting *e)
+{
+    units_forget(e);
     e->at = NULL;
     e->cut = false;
     e->gates_closed = !gate_open(e->w->group, &e->need, MASK(VIEW_THEN), NULL);
@@ -428,8 +435,7 @@ void units_collect(struct sched *s, struct evicting *e)
     collect_in(s, e, &s->root, all);
 }
 
-/* ---- one node, or one domain
- * ---------------------------------------------------------------------------- */
+/* ---- one node, or one domain ------------------------------------------------------------- */
 
 /* By leaf, and in a leaf in the order in which they would go. */
 static bool goes_before(const struct workload *a, const struct workload *b)
@@ -490,13 +496,7 @@ static void found_on(struct sched *s, struct evicting *e, const struct node *n)
 void units_collect_on(struct sched *s, struct evicting *e, int level, uint32_t domain,
                       const struct node *n)
 {
-    for (size_t i = 0; i < e->leaves.len; i++) /* what the last collection left */
-        for (struct team *t = e->leaves.items[i]; t != NULL; t = t->parent)
-            t->units_below = t->unit_count = 0;
-    vec_clear(&e->units);
-    vec_clear(&e->taken);
-    vec_clear(&e->leaves);
-    vec_clear(&e->found);
+    units_forget(e);
     e->at = n;
     if (n != NULL)
         found_on(s, e, n);

@@ -59,6 +59,8 @@ void units_collect(struct sched *s, struct evicting *e);
 /* Likewise, with what runs on one node only (N), or in one domain of a topology level. */
 void units_collect_on(struct sched *s, struct evicting *e, int level, uint32_t domain,
                       const struct node *n);
+/* Leaves no unit behind, here or in the teams: the search for this requester is over. */
+void units_forget(struct evicting *e);
 
 /* Is work of group G strictly lower than that of THAN, by class, then priority? */
 bool units_strictly_lower(const struct group *g, const struct group *than);
