@@ -234,11 +234,32 @@ static void inventory_changed(struct sched *s, bool charges)
     s->retry = s->retry_all = true;
 }
 
+/* A report that says nothing new is no event: nobody has to be looked at again. */
+static bool node_same(struct sched *s, const struct node *n, const struct sched_node *node)
+{
+    if (n->order != node->order || n->gpu_type != string_intern(s, node->gpu_type) ||
+        n->cpu != node->cpu_milli || n->memory != node->memory_bytes || n->up != node->up ||
+        n->schedulable != node->schedulable || n->device_count != node->device_count ||
+        n->label_count != node->label_count)
+        return false;
+    for (uint32_t i = 0; i < n->device_count; i++)
+        if (!device_same(&n->devices[i], &node->devices[i],
+                         string_intern(s, node->devices[i].mig_profile)))
+            return false;
+    for (uint32_t i = 0; i < n->label_count; i++)
+        if (n->labels[i].key != string_intern(s, node->labels[i].key) ||
+            n->labels[i].value != string_intern(s, node->labels[i].value))
+            return false;
+    return true;
+}
+
 int sched_node_set(struct sched *s, const struct sched_node *node)
 {
     if (!node_ok(node))
         return -EINVAL;
     struct node *n = node_find(s, node->id);
+    if (n != NULL && node_same(s, n, node))
+        return 0;
     bool is_new = n == NULL, changed;
     if (is_new) {
         n = mem_new(1, sizeof(*n));
