@@ -81,6 +81,8 @@ struct sched_config {
     int64_t stale_gang_ms;    /* how long a gang may run below its minimum */
     int64_t min_run_ms;       /* protection from eviction after start; a workload may say more */
     int64_t backoff_ms;       /* first back-off after a failed launch; doubles up to 64 times */
+    int64_t window_lead_ms;   /* before a maintenance window: what work that does not say how long
+                                 it runs must have */
 };
 
 struct sched;
@@ -142,6 +144,7 @@ struct sched_node {
     uint32_t label_count;
     bool up;              /* down: counts as inventory, takes nothing; its tasks are not running */
     bool schedulable;     /* false = drained: runs what it has, takes nothing new */
+    int64_t window_from_ms, window_until_ms; /* maintenance; until 0 = none */
 };
 
 /* Creates or changes a node. Devices may be added or (when unused) removed: -EBUSY otherwise. */
@@ -231,6 +234,8 @@ enum sched_reason {
     SCHED_REASON_TOPOLOGY,        /* enough in total, not in one domain */
     SCHED_REASON_FRAGMENTED,      /* enough in total, not on one node or device */
     SCHED_REASON_NODES_DOWN,      /* only nodes that are down or drained could hold it */
+    SCHED_REASON_MAINTENANCE,     /* it would not end before a node's maintenance, or waits for
+                                     the end of one */
     SCHED_REASON_CPU,             /* GPUs are free, but not with the CPU beside them */
     SCHED_REASON_MEMORY,          /* likewise host memory */
     SCHED_REASON_NO_CAPACITY,     /* everything that fits is in use by work it may not evict */
@@ -308,6 +313,7 @@ enum sched_cause {
     SCHED_CAUSE_IDLE_ONLY,   /* EVICT, HOLD: batch work gives way */
     SCHED_CAUSE_CONSOLIDATE, /* EVICT: moved to make room; HOLD: its new place, or the room */
     SCHED_CAUSE_STALE_GANG,  /* EVICT: ran below its minimum for too long */
+    SCHED_CAUSE_MAINTENANCE, /* EVICT: the window of its node begins */
     SCHED_CAUSE_EXPIRED,     /* UNHOLD: the hold ran out */
     SCHED_CAUSE_OBSOLETE,    /* UNHOLD: the node is lost, or a better start was found */
     SCHED_CAUSES
@@ -342,18 +348,19 @@ struct sched_decisions {
 const struct sched_decisions *sched_turn(struct sched *s, int64_t now_ms);
 
 /* When a turn is due although nothing happens (stale gang, expiring hold, back-off, end of a
- * protected run); INT64_MAX if never. */
+ * protected run, maintenance); INT64_MAX if never. */
 int64_t sched_next_ms(struct sched *s);
 
 /* ---- explain ---------------------------------------------------------------------------- */
 
 enum sched_start_basis {
-    SCHED_START_UNKNOWN,   /* running work declares no limit: no honest estimate */
-    SCHED_START_NOW,       /* in the next turn */
-    SCHED_START_VICTIMS,   /* when the victims have stopped (start_ms: at the latest) */
-    SCHED_START_LIMITS,    /* from declared run-time limits of running work */
-    SCHED_START_EXPECTED,  /* from expected run times: may move */
-    SCHED_START_BACKOFF    /* when the back-off ends */
+    SCHED_START_UNKNOWN,  /* running work declares no limit: no honest estimate */
+    SCHED_START_NOW,      /* in the next turn */
+    SCHED_START_VICTIMS,  /* when the victims have stopped (start_ms: at the latest) */
+    SCHED_START_LIMITS,   /* from declared run-time limits of running work */
+    SCHED_START_EXPECTED, /* from expected run times: may move */
+    SCHED_START_BACKOFF,  /* when the back-off ends */
+    SCHED_START_WINDOW    /* when a maintenance window ends */
 };
 
 #define SCHED_EXPLAIN_HOLDERS 8
@@ -371,6 +378,9 @@ struct sched_explanation {
     enum sched_start_basis basis;
     int64_t start_ms;             /* estimated start; 0 when unknown */
     uint64_t waits_for;           /* a workload whose end or stop would start it, or 0 */
+    uint64_t node;                /* MAINTENANCE: whose window is in the way */
+    int64_t run_ms;               /* MAINTENANCE: with a limit of that much it would start now; 0 =
+                                     it would not */
     uint64_t holders[SCHED_EXPLAIN_HOLDERS]; /* largest holders of what it needs */
     int64_t holder_gpu_milli[SCHED_EXPLAIN_HOLDERS];
     uint32_t holder_count;

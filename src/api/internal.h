@@ -107,8 +107,6 @@ int call_param_int(struct api_call *call, const char *name, int64_t min, int64_t
 int call_param_bool(struct api_call *call, const char *name, bool *ret_value, struct err *err);
 /* A time: 2026-11-30, 2026-11-30T21:29:59.123Z, or milliseconds since 1970. */
 int call_param_time(struct api_call *call, const char *name, int64_t *ret_ms, struct err *err);
-/* Parses such a time. 0 or -EINVAL. */
-int api_parse_time(const char *text, int64_t *ret_ms);
 
 /* ---- access.c ------------------------------------------------------------------------------- */
 
@@ -255,6 +253,8 @@ void handle_node_list(struct api_call *call);
 void handle_node_get(struct api_call *call);
 void handle_node_drain(struct api_call *call);
 void handle_node_undrain(struct api_call *call);
+void handle_node_maintenance(struct api_call *call);
+void handle_node_maintenance_end(struct api_call *call);
 void handle_device_list(struct api_call *call);
 /* usage.c */
 void handle_usage(struct api_call *call);

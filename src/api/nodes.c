@@ -6,12 +6,15 @@
 #include "api/internal.h"
 
 #include <errno.h>
+#include <json-c/json.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/vec.h"
 #include "model/amount.h"
+#include "model/json.h"
 #include "model/node.h"
 
 struct holder {
@@ -311,4 +314,48 @@ void handle_node_drain(struct api_call *call)
 void handle_node_undrain(struct api_call *call)
 {
     submit_drain(call, false);
+}
+
+/* ---- maintenance ---------------------------------------------------------------------------- */
+
+static int decode_window(struct json_object *json, struct arena *arena, struct core_command *c,
+                         struct err *err)
+{
+    static const struct model_json_field fields[] = {
+        {"from", model_node_read_time, offsetof(struct core_command, window_from_ms)},
+        {"until", model_node_read_time, offsetof(struct core_command, window_until_ms), true},
+    };
+    int r = model_json_read(json, fields, ARRAY_LEN(fields), arena, c, err);
+
+    if (r == 0 && c->window_until_ms == 0)
+        r = err_set(err, -EINVAL, ERR_MISSING, "until", "say when the node is back",
+                    "until is missing");
+    return r;
+}
+
+/* Without "from" it begins at once. */
+void handle_node_maintenance(struct api_call *call)
+{
+    struct core_command *c = &call->command;
+    struct json_object *json = call_body(call, false);
+    struct err err = ERR_INIT;
+    int r;
+
+    if (json == NULL)
+        return;
+    c->window_from_ms = core_now_ms(call->api->config.core);
+    r = decode_window(json, call_arena(call), c, &err);
+    json_object_put(json);
+    if (r < 0) {
+        call_fail(call, r, &err);
+        return;
+    }
+    c->name = call->args[0];
+    call_submit(call, CORE_NODE_MAINTENANCE, handle_node_get);
+}
+
+void handle_node_maintenance_end(struct api_call *call)
+{
+    call->command.name = call->args[0];
+    call_submit(call, CORE_NODE_MAINTENANCE, handle_node_get);
 }

@@ -156,6 +156,12 @@ static const struct api_route routes[] = {
      handle_node_drain, NULL, "Node", .status = 200},
     {"POST", "/v1/nodes/{name}/undrain", "undrainNode", "Use it again.", API_AUTH_ADMIN,
      handle_node_undrain, NULL, "Node", .status = 200},
+    {"POST", "/v1/nodes/{name}/maintenance", "announceMaintenance",
+     "Say when the node will not be there; replaces what was said before.", API_AUTH_ADMIN,
+     handle_node_maintenance, "MaintenanceInput", "Node", .status = 200, .body_max = SMALL_BODY},
+    {"DELETE", "/v1/nodes/{name}/maintenance", "endMaintenance",
+     "No maintenance any more, whether it has begun or not.", API_AUTH_ADMIN,
+     handle_node_maintenance_end, NULL, "Node", .status = 200},
     {"GET", "/v1/devices", "listDevices", "Devices of all nodes, and who holds them.",
      API_AUTH_USER, handle_device_list, NULL, "DeviceList", .status = 200, .params = device_params},
 

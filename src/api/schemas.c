@@ -91,14 +91,15 @@
     STR("uuid")        \
     STR("type") NUM("memory") STR("mig_profile") INT("mig_milli") BOOL("simulated") STR_("path")
 
-#define NODE_MEMBERS                                                                         \
-    INT("id")                                                                                \
-    STR("name")                                                                              \
-    OPT("cluster")                                                                           \
-    WORDS("state", "\"up\",\"down\",\"unknown\"")                                            \
-    BOOL("drained") OPT("gpu_type") OPT("sharing") OPT("limits") OPT("isolation") NUM("cpu") \
-        NUM("memory") LIST("devices", "Device") MAP("labels") NUM("gpu_used")                \
-            LIST_("use", "DeviceUse")
+#define NODE_MEMBERS                                                                       \
+    INT("id")                                                                              \
+    STR("name")                                                                            \
+    OPT("cluster")                                                                         \
+    WORDS("state", "\"up\",\"down\",\"unknown\"")                                          \
+    BOOL("drained")                                                                        \
+    REF("maintenance", "Maintenance")                                                      \
+    OPT("gpu_type") OPT("sharing") OPT("limits") OPT("isolation") NUM("cpu") NUM("memory") \
+        LIST("devices", "Device") MAP("labels") NUM("gpu_used") LIST_("use", "DeviceUse")
 
 static const struct api_schema schemas[] = {
     {"Problem", OBJECT(STR("type") STR("title") INT("status") STR("detail") STR("code") STR("field")
@@ -154,8 +155,8 @@ static const struct api_schema schemas[] = {
                 STR("sentence") OPT("remedy") OPT("request") INT("tasks") TIME("at") STR("resource")
                     NUM("asked") NUM("free") NUM("missing") "\"quota\":{\"type\":\"object\"}," INT(
                         "position") INT("pending") TIME("start_at") INT("start_in_ms")
-                        STR("start_basis") LIST("holders", "Holder") OPT("last_eviction")
-                            TIME_("last_eviction_at"))},
+                        STR("start_basis") "\"maintenance\":{\"type\":\"object\"}," LIST(
+                            "holders", "Holder") OPT("last_eviction") TIME_("last_eviction_at"))},
     {"Allocation", OBJECT(INT("id") INT("task") INT("attempt") INTS("devices") NUM("gpu") NUM("cpu")
                               NUM("memory") TIME("started_at") TIME("ended_at") INT_("busy_ms"))},
     {"AllocationList", LIST_OF("allocations", "Allocation")},
@@ -164,6 +165,8 @@ static const struct api_schema schemas[] = {
     {"DeviceUse", OBJECT(INT("index") NUM("gpu_used") LIST_("holders", "Holder"))},
     {"DeviceWithUse",
      OBJECT(STR("node") INT("index") NUM("gpu_used") LIST("holders", "Holder") DEVICE_MEMBERS)},
+    {"Maintenance", OBJECT(TIME("from") TIME_("until"))},
+    {"MaintenanceInput", STRICT(TIME("from") TIME_("until"))},
     {"DeviceList", LIST_OF("devices", "DeviceWithUse")},
     {"Node", OBJECT(NODE_MEMBERS)},
     {"NodeList", LIST_OF("nodes", "Node")},

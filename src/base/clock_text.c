@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Apart from clock.c so that code which formats a time does not pull in the reading of one. */
+#include <errno.h>
 #include <stdio.h>
+#include <time.h>
 
 #include "base/clock.h"
+#include "base/qty.h"
 
 #define DAY_MS (24 * 60 * 60 * MS_PER_S)
 #define DAYS_400_YEARS 146097LL
@@ -46,4 +49,70 @@ void clock_format_utc(int64_t wall_ms, char *text)
     snprintf(text, CLOCK_TEXT_MAX, "%04lld-%02d-%02dT%02d:%02d:%02d.%03dZ", (long long)year, month,
              day, (int)(of_day / 3600000), (int)(of_day / 60000 % 60), (int)(of_day / 1000 % 60),
              (int)(of_day % 1000));
+}
+
+/* N digits into *RET; the text behind them, or NULL. */
+static const char *digits(const char *text, int n, int *ret)
+{
+    int value = 0;
+
+    for (int i = 0; i < n; i++) {
+        if (text[i] < '0' || text[i] > '9')
+            return NULL;
+        value = value * 10 + (text[i] - '0');
+    }
+    *ret = value;
+    return text + n;
+}
+
+/* "T21:29:59.123Z", seconds and fraction optional. */
+static const char *parse_clock(const char *p, struct tm *tm, int *ret_ms)
+{
+    p = digits(p + 1, 2, &tm->tm_hour);
+    if (p == NULL || *p != ':')
+        return NULL;
+    p = digits(p + 1, 2, &tm->tm_min);
+    if (p && *p == ':')
+        p = digits(p + 1, 2, &tm->tm_sec);
+    if (p && *p == '.')
+        p = digits(p + 1, 3, ret_ms);
+    if (p == NULL || *p != 'Z' || tm->tm_hour > 23 || tm->tm_min > 59 || tm->tm_sec > 59)
+        return NULL;
+    return p + 1;
+}
+
+int clock_parse_utc(const char *text, int64_t *ret_ms)
+{
+    struct tm tm = {0}, back;
+    const char *p = text;
+    int64_t ms;
+    int frac = 0;
+    time_t t;
+
+    if (qty_parse_int(text, &ms, NULL) == 0) {
+        *ret_ms = ms;
+        return 0;
+    }
+    p = digits(p, 4, &tm.tm_year);
+    if (p && *p == '-')
+        p = digits(p + 1, 2, &tm.tm_mon);
+    else
+        p = NULL;
+    if (p && *p == '-')
+        p = digits(p + 1, 2, &tm.tm_mday);
+    else
+        p = NULL;
+    if (p && *p == 'T')
+        p = parse_clock(p, &tm, &frac);
+    if (p == NULL || *p != '\0' || tm.tm_year < 1970)
+        return -EINVAL;
+    tm.tm_year -= 1900;
+    tm.tm_mon--;
+    back = tm;
+    t = timegm(&back);
+    /* timegm() mends the 31st of February; a person who wrote it wants to know. */
+    if (back.tm_mday != tm.tm_mday || back.tm_mon != tm.tm_mon)
+        return -EINVAL;
+    *ret_ms = (int64_t)t * MS_PER_S + frac;
+    return 0;
 }

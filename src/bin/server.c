@@ -80,6 +80,7 @@ static int create_core(struct server *s, struct err *err)
         .hold_ms = s->config->hold_ms,
         .stale_gang_ms = s->config->stale_gang_ms,
         .min_run_ms = s->config->min_run_ms,
+        .window_lead_ms = s->config->window_lead_ms,
     };
     const struct core_ports ports = {
         .store = &store_sqlite_ops,

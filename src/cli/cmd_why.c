@@ -41,6 +41,7 @@ static const char *basis_text(const char *basis)
         {"victims", "when those that give way have stopped"},
         {"limits", "from the run-time limits of what runs"},
         {"expected", "from expected run times; may move"},
+        {"maintenance", "when the maintenance of a node is over"},
         {"backoff", "when the pause after a failed launch ends"},
     };
 

@@ -88,7 +88,14 @@ const char *cli_node_state(struct cli *cli, struct json_object *node)
 {
     const char *state = cli_safe(cli, cli_json_text(node, "state"));
 
-    return cli_json_bool(node, "drained") && strcmp(state, "up") == 0 ? "drained" : state;
+    int64_t from = cli_json_time(node, "maintenance.from");
+    int64_t until = cli_json_time(node, "maintenance.until"), now = cli_now_ms(cli);
+
+    if (strcmp(state, "up") != 0)
+        return state;
+    if (cli_json_bool(node, "drained"))
+        return "drained";
+    return until > 0 && from <= now && now < until ? "maintenance" : state;
 }
 
 static const char *mig_text(struct cli *cli, struct json_object *group)
@@ -173,6 +180,7 @@ const char *cli_reason_text(struct cli *cli, const char *reason)
         {"topology", "not enough room in one domain"},
         {"fragmented", "free GPUs are scattered"},
         {"nodes_down", "nodes down or drained"},
+        {"maintenance", "maintenance of a node"},
         {"cpu", "no CPU beside the free GPUs"},
         {"memory", "no memory beside the free GPUs"},
         {"no_capacity", "not enough is free"},

@@ -30,19 +30,20 @@
 #include "model/workload.h"
 
 enum core_command_kind {
-    CORE_TEAM_PUT,        /* create or change; in: team; out: team */
-    CORE_TEAM_DELETE,     /* in: name */
+    CORE_TEAM_PUT,         /* create or change; in: team; out: team */
+    CORE_TEAM_DELETE,      /* in: name */
     CORE_WORKLOADS_SUBMIT, /* in: workloads, all or nothing; out: ids and names filled in */
-    CORE_WORKLOAD_STOP,   /* in: id; grace_ms -1 = its own */
-    CORE_EXPLAIN,         /* in: id; out: explanation */
-    CORE_EXPLAIN_BRIEF,   /* in: ids; out: reasons[], positions[] for a page of a list */
-    CORE_NODE_DRAIN,      /* in: name, flag */
-    CORE_USER_PUT,        /* in: user */
-    CORE_USER_DELETE,     /* in: name */
-    CORE_TOKEN_CREATE,    /* in: token (hash, user, label, expires); out: token.id */
-    CORE_TOKEN_DELETE,    /* in: id */
-    CORE_TEAM_USAGE,      /* out: team_usage[] of every team */
-    CORE_STATUS           /* out: status_report: is the store writable, counts, ... */
+    CORE_WORKLOAD_STOP,    /* in: id; grace_ms -1 = its own */
+    CORE_EXPLAIN,          /* in: id; out: explanation */
+    CORE_EXPLAIN_BRIEF,    /* in: ids; out: reasons[], positions[] for a page of a list */
+    CORE_NODE_DRAIN,       /* in: name, flag */
+    CORE_NODE_MAINTENANCE, /* in: name, window_from_ms, window_until_ms (0 = none) */
+    CORE_USER_PUT,         /* in: user */
+    CORE_USER_DELETE,      /* in: name */
+    CORE_TOKEN_CREATE,     /* in: token (hash, user, label, expires); out: token.id */
+    CORE_TOKEN_DELETE,     /* in: id */
+    CORE_TEAM_USAGE,       /* out: team_usage[] of every team */
+    CORE_STATUS            /* out: status_report: is the store writable, counts, ... */
 };
 
 struct core_actor {
@@ -80,6 +81,7 @@ struct core_command {
     uint64_t id;
     int64_t grace_ms;
     bool flag;
+    int64_t window_from_ms, window_until_ms;
     uint64_t if_match; /* version, 0 = any */
     const struct model_team *team;
     struct model_workload *workloads; /* id, name, owner, submitted_ms are filled in */

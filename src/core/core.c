@@ -110,6 +110,7 @@ static const struct command_rule rules[] = {
     [CORE_EXPLAIN] = {core_command_explain, false, false},
     [CORE_EXPLAIN_BRIEF] = {core_command_explain_brief, false, false},
     [CORE_NODE_DRAIN] = {core_command_drain, true, true},
+    [CORE_NODE_MAINTENANCE] = {core_command_maintenance, true, true},
     [CORE_USER_PUT] = {core_command_user_put, true, true},
     [CORE_USER_DELETE] = {core_command_user_delete, true, true},
     [CORE_TOKEN_CREATE] = {core_command_token_create, true, true},
@@ -351,6 +352,8 @@ static const struct sched_config *scheduler_config(const struct core *core,
     if (core->config.stale_gang_ms)
         c->stale_gang_ms = core->config.stale_gang_ms;
     c->min_run_ms = core->config.min_run_ms;
+    if (core->config.window_lead_ms)
+        c->window_lead_ms = core->config.window_lead_ms;
     return c;
 }
 

@@ -7,9 +7,10 @@
 static const char *basis_name(enum sched_start_basis basis)
 {
     static const char *const names[] = {
-        [SCHED_START_UNKNOWN] = "unknown",   [SCHED_START_NOW] = "now",
-        [SCHED_START_VICTIMS] = "victims",   [SCHED_START_LIMITS] = "limits",
-        [SCHED_START_EXPECTED] = "expected", [SCHED_START_BACKOFF] = "backoff",
+        [SCHED_START_UNKNOWN] = "unknown",    [SCHED_START_NOW] = "now",
+        [SCHED_START_VICTIMS] = "victims",    [SCHED_START_LIMITS] = "limits",
+        [SCHED_START_EXPECTED] = "expected",  [SCHED_START_BACKOFF] = "backoff",
+        [SCHED_START_WINDOW] = "maintenance",
     };
     return names[basis];
 }
@@ -30,6 +31,7 @@ static void fill_numbers(struct core *core, const struct core_workload *w,
                          struct model_explanation *x)
 {
     const struct core_team *team = map_get(&core->teams, s->team);
+    const struct core_node *node = s->node ? map_get(&core->nodes, s->node) : NULL;
     struct model_explanation_holder *holders =
         arena_new_array(arena, struct model_explanation_holder, s->holder_count);
 
@@ -48,6 +50,12 @@ static void fill_numbers(struct core *core, const struct core_workload *w,
     x->start_ms = s->start_ms;
     x->basis = basis_name(s->basis);
     x->waits_for = holder_of(core, s->waits_for, 0, arena);
+    if (node) {
+        x->node = arena_strdup(arena, node->row.name);
+        x->window_from_ms = node->row.window_from_ms;
+        x->window_until_ms = node->row.window_until_ms;
+    }
+    x->run_ms = s->run_ms;
     for (uint32_t i = 0; i < s->holder_count; i++) {
         holders[x->holder_count] = holder_of(core, s->holders[i], s->holder_gpu_milli[i], arena);
         x->holder_count += holders[x->holder_count].id != 0;

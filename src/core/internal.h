@@ -275,6 +275,7 @@ int core_command_stop(struct core *core, struct core_command *c);
 int core_command_explain(struct core *core, struct core_command *c);
 int core_command_explain_brief(struct core *core, struct core_command *c);
 int core_command_drain(struct core *core, struct core_command *c);
+int core_command_maintenance(struct core *core, struct core_command *c);
 int core_command_user_put(struct core *core, struct core_command *c);
 int core_command_user_delete(struct core *core, struct core_command *c);
 int core_command_token_create(struct core *core, struct core_command *c);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/log.h"
 
 void core_node_free(struct core_node *n)
@@ -76,6 +77,8 @@ static int row_to_sched(struct core *core, const struct model_node *row)
                                            .label_count = (uint32_t)row->label_count,
                                            .up = row->state == MODEL_NODE_UP,
                                            .schedulable = !row->drained,
+                                           .window_from_ms = row->window_from_ms,
+                                           .window_until_ms = row->window_until_ms,
                                        });
 }
 
@@ -116,6 +119,8 @@ static void record_node(struct core *core, const struct core_node *n, struct sto
     row->id = n->row.id;
     row->state = n->row.state;
     row->drained = n->row.drained;
+    row->window_from_ms = n->row.window_from_ms;
+    row->window_until_ms = n->row.window_until_ms;
     core_journal_op(txn, &(struct store_op){.kind = STORE_PUT_NODE, .node = row});
     core_record_event(core, txn,
                       &(struct model_event){.type = MODEL_EVENT_NODE,
@@ -154,6 +159,8 @@ void core_node_report(struct core *core, const struct model_node *report)
 
     row.id = n ? n->row.id : ++core->last_id;
     row.drained = n && n->row.drained;
+    row.window_from_ms = n ? n->row.window_from_ms : 0;
+    row.window_until_ms = n ? n->row.window_until_ms : 0;
     json = node_json(&row);
     if (n && strcmp(json, n->json) == 0 && n->row.state == row.state)
         return;
@@ -201,5 +208,66 @@ int core_command_drain(struct core *core, struct core_command *c)
         record_node(core, &future, &entry->txn, c->actor.name,
                     c->flag ? "node drained: it takes nothing new" : "node takes work again");
     }
+    return 0;
+}
+
+/* ---- maintenance ------------------------------------------------------------------------ */
+
+static void apply_maintenance(struct core *core, struct core_entry *entry)
+{
+    struct core_command *c = entry->command;
+    struct core_node *n = entry->staged;
+
+    n->row.window_from_ms = c->window_from_ms;
+    n->row.window_until_ms = c->window_until_ms;
+    (void)core_node_to_sched(core, n);
+}
+
+static int check_window(struct core *core, const struct core_command *c, struct err *err)
+{
+    if (c->window_until_ms == 0)
+        return 0;
+    if (c->window_from_ms <= 0 || c->window_until_ms <= c->window_from_ms)
+        return err_set(err, -EINVAL, ERR_OUT_OF_RANGE, "until", "give a time after 'from'",
+                       "the maintenance would end before it begins");
+    if (c->window_until_ms <= core->now_ms)
+        return err_set(err, -EINVAL, ERR_OUT_OF_RANGE, "until", "give a time to come",
+                       "the maintenance would be over already");
+    return 0;
+}
+
+static const char *window_text(struct core *core, const struct core_command *c)
+{
+    char from[CLOCK_TEXT_MAX], until[CLOCK_TEXT_MAX];
+
+    if (c->window_until_ms == 0)
+        return "no maintenance any more";
+    clock_format_utc(c->window_from_ms, from);
+    clock_format_utc(c->window_until_ms, until);
+    return arena_printf(&core->turn, "maintenance from %s until %s", from, until);
+}
+
+int core_command_maintenance(struct core *core, struct core_command *c)
+{
+    struct core_node *n = map_get_str(&core->node_names, c->name);
+    struct core_node future;
+    struct core_entry *entry;
+    int r = core_access_admin(&c->actor, "announce maintenance", &c->err);
+
+    if (r < 0)
+        return r;
+    if (n == NULL)
+        return err_set(&c->err, -ENOENT, ERR_NOT_FOUND, "name", "see 'allot node list'",
+                       "node '%s' does not exist", c->name);
+    r = check_window(core, c, &c->err);
+    if (r < 0)
+        return r;
+    entry = core_journal_command(core, c);
+    entry->staged = n;
+    entry->apply = apply_maintenance;
+    future = *n;
+    future.row.window_from_ms = c->window_from_ms;
+    future.row.window_until_ms = c->window_until_ms;
+    record_node(core, &future, &entry->txn, c->actor.name, window_text(core, c));
     return 0;
 }

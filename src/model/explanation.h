@@ -60,8 +60,11 @@ struct model_explanation {
     int64_t now_ms;            /* when this was true */
     int64_t start_ms;          /* estimated start, 0 = unknown */
     const char *basis;         /* where the estimate comes from: "limits", "expected",
-                                  "victims", "backoff", "now", "unknown" */
+                                  "victims", "backoff", "maintenance", "now", "unknown" */
     struct model_explanation_holder waits_for;      /* its end or stop would start it */
+    const char *node;                               /* whose maintenance is in the way, or NULL */
+    int64_t window_from_ms, window_until_ms;        /* of that */
+    int64_t run_ms; /* with a maximum run time of that it would start now; 0 = it would not */
     const struct model_explanation_holder *holders; /* largest holders of what it needs */
     int32_t holder_count;
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/qty.h"
 #include "base/strbuf.h"
 #include "model/amount.h"
@@ -134,6 +135,22 @@ static void say_nodes_down(const struct say *s)
     strbuf_adds(s->out, "only nodes that are down or drained could hold it");
 }
 
+static void say_maintenance(const struct say *s)
+{
+    const struct model_explanation *x = s->x;
+    char from[CLOCK_TEXT_MAX], until[CLOCK_TEXT_MAX];
+
+    clock_format_utc(x->window_from_ms, from);
+    clock_format_utc(x->window_until_ms, until);
+    if (x->run_ms > 0)
+        strbuf_addf(s->out,
+                    "the maintenance of node '%s' begins at %s, and this would not end before",
+                    x->node ? x->node : "?", from);
+    else
+        strbuf_addf(s->out, "node '%s' is under maintenance until %s", x->node ? x->node : "?",
+                    until);
+}
+
 static void say_cpu(const struct say *s)
 {
     strbuf_addf(s->out, "GPUs are free, but not with the cores beside them: it asks for %s",
@@ -222,6 +239,18 @@ static void advise_nodes(const struct say *s)
     strbuf_adds(s->out, "it starts when such a node is up again or is undrained");
 }
 
+static void advise_maintenance(const struct say *s)
+{
+    char text[QTY_TEXT_MAX];
+    int64_t minutes = s->x->run_ms / 60000;
+
+    if (minutes > 0)
+        strbuf_addf(s->out, "with a maximum run time of %s it would start now",
+                    qty_format_duration_ms(minutes * 60000, text));
+    else
+        strbuf_adds(s->out, "it starts when the maintenance is over");
+}
+
 static void advise_cpu(const struct say *s)
 {
     strbuf_adds(s->out, "ask for less cpu beside each GPU, or wait for cores to come free");
@@ -264,6 +293,7 @@ static const struct reason {
     {"topology", say_topology, advise_topology},
     {"fragmented", say_fragmented, advise_waiting},
     {"nodes_down", say_nodes_down, advise_nodes},
+    {"maintenance", say_maintenance, advise_maintenance},
     {"cpu", say_cpu, advise_cpu},
     {"memory", say_memory, advise_memory},
     {"no_capacity", say_no_capacity, advise_waiting},
@@ -346,5 +376,7 @@ const char *model_eviction_describe(const struct model_eviction *e, struct arena
         return arena_printf(arena, "moved: %s needs the room in one piece", who);
     if (strcmp(e->cause, "stale_gang") == 0)
         return "stopped: it ran with fewer tasks than its minimum for too long";
+    if (strcmp(e->cause, "maintenance") == 0)
+        return "stopped: the maintenance of its node begins";
     return arena_printf(arena, "evicted: %s", e->cause);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/qty.h"
 #include "model/amount.h"
 #include "model/json.h"
@@ -47,6 +48,15 @@ void model_node_encode_fields(const struct model_node *n, struct json_writer *w)
     json_key_string(w, "cluster", n->cluster);
     json_key_string(w, "state", model_node_state_name(n->state));
     json_key_bool(w, "drained", n->drained);
+    json_key(w, "maintenance");
+    if (n->window_until_ms == 0) {
+        json_null(w);
+    } else {
+        json_begin_object(w);
+        json_key_time(w, "from", n->window_from_ms);
+        json_key_time(w, "until", n->window_until_ms);
+        json_end_object(w);
+    }
     json_key_string(w, "gpu_type", n->gpu_type);
     json_key_string(w, "sharing", n->sharing);
     json_key_string(w, "limits", n->limits);
@@ -104,6 +114,34 @@ static int read_state(struct json_object *v, struct arena *a, void *out, struct 
     }
     return err_set(err, -EINVAL, ERR_INVALID, NULL, "use up, down or unknown",
                    "'%.40s' is not known", text);
+}
+
+int model_node_read_time(struct json_object *v, struct arena *a, void *out, struct err *err)
+{
+    const char *text = NULL;
+    int r = v ? model_json_quantity_text(v, &text, err) : 0;
+
+    if (r < 0 || text == NULL)
+        return r;
+    r = clock_parse_utc(text, out);
+    if (r < 0)
+        return err_set(err, r, ERR_INVALID, NULL,
+                       "write 2026-11-30T21:29:59Z or milliseconds since 1970",
+                       "'%.60s' is not a time", text);
+    return 0;
+}
+
+/* OUT is the whole node. */
+static int read_window(struct json_object *v, struct arena *a, void *out, struct err *err)
+{
+    static const struct model_json_field fields[] = {
+        {"from", model_node_read_time, offsetof(struct model_node, window_from_ms), true},
+        {"until", model_node_read_time, offsetof(struct model_node, window_until_ms), true},
+    };
+    struct model_node *n = out;
+
+    n->window_from_ms = n->window_until_ms = 0;
+    return v ? model_json_read(v, fields, ARRAY_LEN(fields), a, out, err) : 0;
 }
 
 /* null is what the encoder writes for a capacity that never binds. */
@@ -176,6 +214,7 @@ int model_node_decode(const char *text, size_t len, struct arena *arena, struct 
         {"cluster", model_json_read_string, FIELD(node.cluster)},
         {"state", read_state, FIELD(node.state)},
         {"drained", model_json_read_bool, FIELD(node.drained)},
+        {"maintenance", read_window, FIELD(node)},
         {"gpu_type", model_json_read_string, FIELD(node.gpu_type)},
         {"sharing", model_json_read_string, FIELD(node.sharing)},
         {"limits", model_json_read_string, FIELD(node.limits)},

@@ -17,6 +17,8 @@
 #include "base/json_writer.h"
 #include "model/workload.h"
 
+struct json_object;
+
 #define MODEL_DEVICES_MAX 1024 /* of one node */
 
 struct model_device {
@@ -37,6 +39,7 @@ struct model_node {
     const char *cluster;
     enum model_node_state state;
     bool drained;
+    int64_t window_from_ms, window_until_ms; /* maintenance; until 0 = none is announced */
     const char *gpu_type;
     const char *sharing;   /* backend of fractions: "none" = accounting only */
     const char *limits;    /* what enforces cpu, memory, pids: "cgroup2", "cgroup1", "none" */
@@ -49,10 +52,8 @@ struct model_node {
 };
 
 /* "up", "down", "unknown"; static. */
-/* Static text of a state. */
 const char *model_node_state_name(enum model_node_state v);
 /* One JSON object, devices and labels included; capacities as in model/amount.h. */
-/* One JSON object, devices included. */
 void model_node_encode(const struct model_node *n, struct json_writer *w);
 /* The fields of a node or of a device inside an object that the caller began; for callers that
  * add their own. */
@@ -62,6 +63,9 @@ void model_device_encode_fields(const struct model_device *d, struct json_writer
  * ARENA. -EINVAL or -ERANGE with ERR; N is then as before. */
 int model_node_decode(const char *text, size_t len, struct arena *arena, struct model_node *n,
                       struct err *err);
+
+/* Reads a time on the server's timeline into int64_t milliseconds; for tables of fields. */
+int model_node_read_time(struct json_object *v, struct arena *a, void *out, struct err *err);
 
 /* Simulated devices: one group of whole GPUs ("8xH100", "4xA100:40GiB") or of slices
  * ("7xH100/1g.10gb"); a mixture ("8xH100+2xA100/1g.10gb") is refused for now. 1..1024

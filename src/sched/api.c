@@ -31,6 +31,7 @@ void sched_config_default(struct sched_config *ret_config)
         .stale_gang_ms = 60 * 1000,
         .min_run_ms = 0,
         .backoff_ms = 5 * 1000,
+        .window_lead_ms = 60 * 60 * 1000,
     };
 }
 
@@ -127,6 +128,7 @@ void sched_destroy(struct sched *s)
     vec_done(&s->levels);
     vec_done(&s->domains);
     vec_done(&s->holding);
+    vec_done(&s->windows);
     vec_done(&s->decisions);
     vec_done(&s->claims);
     vec_done(&s->touched);
@@ -154,6 +156,7 @@ const char *sched_reason_name(enum sched_reason reason)
         [SCHED_REASON_TOPOLOGY] = "topology",
         [SCHED_REASON_FRAGMENTED] = "fragmented",
         [SCHED_REASON_NODES_DOWN] = "nodes_down",
+        [SCHED_REASON_MAINTENANCE] = "maintenance",
         [SCHED_REASON_CPU] = "cpu",
         [SCHED_REASON_MEMORY] = "memory",
         [SCHED_REASON_NO_CAPACITY] = "no_capacity",
@@ -172,6 +175,7 @@ const char *sched_cause_name(enum sched_cause cause)
         [SCHED_CAUSE_IDLE_ONLY] = "idle_only",
         [SCHED_CAUSE_CONSOLIDATE] = "consolidate",
         [SCHED_CAUSE_STALE_GANG] = "stale_gang",
+        [SCHED_CAUSE_MAINTENANCE] = "maintenance",
         [SCHED_CAUSE_EXPIRED] = "expired",
         [SCHED_CAUSE_OBSOLETE] = "obsolete",
     };

@@ -21,6 +21,7 @@
 #include "sched/share.h"
 #include "sched/task.h"
 #include "sched/team.h"
+#include "sched/window.h"
 #include "sched/workload.h"
 
 struct asking {
@@ -182,7 +183,7 @@ static void estimate(struct asking *a)
     struct plan plan;
     if (!plan_earliest(a->s, a->w, &a->gang, &a->need, &plan))
         return;
-    if (plan.waits_for == 0) { /* what is stopping is enough */
+    if (plan.start_ms <= a->s->now_ms) { /* what is stopping is enough */
         a->e->basis = SCHED_START_VICTIMS;
         a->e->waits_for = someone_stopping(a);
         return;
@@ -191,6 +192,8 @@ static void estimate(struct asking *a)
     a->e->start_ms = plan.start_ms;
     bool next = plan.declared && a->e->position == 1;
     a->e->basis = next ? SCHED_START_LIMITS : SCHED_START_EXPECTED;
+    if (next && plan.waits_for == 0)
+        a->e->basis = SCHED_START_WINDOW;
 }
 
 /* ---- reasons ----------------------------------------------------------------------------- */
@@ -258,12 +261,45 @@ static bool explain_host(struct asking *a)
     return false;
 }
 
+/* Would it start if there were no maintenance? The node, and the run time that would do. */
+static bool explain_window(struct asking *a, unsigned mask)
+{
+    const struct sched *s = a->s;
+    const struct placing *p = s->placing;
+    if (s->windows.len == 0 || !place_with(a, mask | MASK_NO_WINDOW))
+        return false;
+    a->e->reason = SCHED_REASON_MAINTENANCE;
+    for (size_t i = 0; i < p->spots.len; i++) {
+        const struct node *n = p->spots.items[i].node;
+        if (!n->in_window && window_allows(s, n, a->w, s->now_ms))
+            continue;
+        int64_t run_ms = max64(0, n->window_from_ms - s->now_ms);
+        if (a->e->node == 0 || run_ms < a->e->run_ms) {
+            a->e->node = n->id;
+            a->e->run_ms = run_ms;
+        }
+    }
+    return true;
+}
+
+static bool explain_inventory(struct asking *a)
+{
+    unsigned usable = MASK(VIEW_EMPTY) | MASK_USABLE;
+    if (explain_window(a, MASK_START))
+        return true;
+    if (place_with(a, usable))
+        return false;
+    if (!explain_window(a, usable))
+        a->e->reason = SCHED_REASON_NODES_DOWN;
+    return true;
+}
+
 static void explain_capacity(struct asking *a)
 {
     struct sched_explanation *e = a->e;
     int64_t most;
-    if (!place_with(a, MASK(VIEW_EMPTY) | MASK_USABLE))
-        e->reason = SCHED_REASON_NODES_DOWN;
+    if (explain_inventory(a))
+        ; /* nodes are missing */
     else if (a->w->group->job->required != NULL && place_with(a, MASK_START | MASK_NO_TOPOLOGY))
         e->reason = SCHED_REASON_TOPOLOGY;
     else if (!explain_host(a))

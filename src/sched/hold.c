@@ -12,6 +12,7 @@
 #include "sched/place.h"
 #include "sched/task.h"
 #include "sched/team.h"
+#include "sched/window.h"
 #include "sched/workload.h"
 
 static struct amounts held_charge(const struct workload *w)
@@ -27,10 +28,11 @@ static struct amounts held_charge(const struct workload *w)
 }
 
 /* Its nodes take work, and no limit or guarantee was lowered below what is promised. */
-static bool held_admitted(const struct workload *w)
+static bool held_admitted(const struct sched *s, const struct workload *w)
 {
     for (uint32_t t = 0; t < w->group->job->task_count; t++)
-        if (w->tasks[t].phase == TASK_HELD && !node_takes(w->tasks[t].node))
+        if (w->tasks[t].phase == TASK_HELD &&
+            !(node_takes(w->tasks[t].node) && window_allows(s, w->tasks[t].node, w, s->now_ms)))
             return false;
     struct amounts charge = held_charge(w);
     return gate_still_open(w->group, &charge);
@@ -176,7 +178,7 @@ static void hold_review(struct sched *s, struct workload *w)
 {
     if (w->count[TASK_HELD] == 0)
         return;
-    if (!held_admitted(w) || !held_completes(w))
+    if (!held_admitted(s, w) || !held_completes(w))
         decide_unhold(s, w, SCHED_CAUSE_OBSOLETE);
     else if (held_can_start(w))
         decide_start_held(s, w);

@@ -14,6 +14,7 @@
 #include "sched/team.h"
 #include "sched/trade.h"
 #include "sched/units.h"
+#include "sched/window.h"
 #include "sched/workload.h"
 
 #define NODES_MAX 64 /* looked at in one turn */
@@ -355,7 +356,8 @@ static bool places_good(const struct sched *s, const struct workload *w, bool *r
         if (c->workload != w)
             continue;
         enum task_phase phase = task_phase(w, c->task);
-        if (!node_takes(c->node) || (phase != TASK_LEAVING && phase != TASK_PENDING))
+        if (!node_takes(c->node) || !window_allows(s, c->node, w, s->now_ms) ||
+            (phase != TASK_LEAVING && phase != TASK_PENDING))
             return false;
         *ret_stopped = *ret_stopped && phase == TASK_PENDING;
         struct amounts charge = claim_charge(c);

@@ -11,6 +11,7 @@
 #include "sched/queue.h"
 #include "sched/shape.h"
 #include "sched/task.h"
+#include "sched/window.h"
 
 #define LEVELS_MAX 16
 #define PATH_MAX_BYTES 4096
@@ -49,6 +50,9 @@ static bool node_ok(const struct sched_node *node)
 {
     if (node->id == 0 || node->device_count > DEVICES_MAX || node->label_count > DEVICES_MAX ||
         node->cpu_milli < 0 || node->memory_bytes < 0)
+        return false;
+    if (node->window_from_ms < 0 ||
+        (node->window_until_ms != 0 && node->window_until_ms <= node->window_from_ms))
         return false;
     if ((node->cpu_milli > CPU_MAX && node->cpu_milli != SCHED_UNLIMITED) ||
         (node->memory_bytes > BYTES_MAX && node->memory_bytes != SCHED_UNLIMITED))
@@ -222,35 +226,21 @@ static void node_list_remove(struct sched *s, struct node *n)
         s->node_list.items[i] = s->node_list.items[i + 1];
 }
 
-static void inventory_changed(struct sched *s, bool charges)
+void node_use_changed(struct sched *s)
 {
-    if (charges && shape_charges_refresh(s))
-        task_demand_rebuild(s);
     s->capacity_stale = true;
     s->shares_stale = true;
-    s->inventory_epoch++;
     s->outside_epoch++;
     s->freed_epoch++;
     s->retry = s->retry_all = true;
 }
 
-/* A report that says nothing new is no event: nobody has to be looked at again. */
-static bool node_same(struct sched *s, const struct node *n, const struct sched_node *node)
+static void inventory_changed(struct sched *s, bool charges)
 {
-    if (n->order != node->order || n->gpu_type != string_intern(s, node->gpu_type) ||
-        n->cpu != node->cpu_milli || n->memory != node->memory_bytes || n->up != node->up ||
-        n->schedulable != node->schedulable || n->device_count != node->device_count ||
-        n->label_count != node->label_count)
-        return false;
-    for (uint32_t i = 0; i < n->device_count; i++)
-        if (!device_same(&n->devices[i], &node->devices[i],
-                         string_intern(s, node->devices[i].mig_profile)))
-            return false;
-    for (uint32_t i = 0; i < n->label_count; i++)
-        if (n->labels[i].key != string_intern(s, node->labels[i].key) ||
-            n->labels[i].value != string_intern(s, node->labels[i].value))
-            return false;
-    return true;
+    if (charges && shape_charges_refresh(s))
+        task_demand_rebuild(s);
+    s->inventory_epoch++;
+    node_use_changed(s);
 }
 
 int sched_node_set(struct sched *s, const struct sched_node *node)
@@ -258,8 +248,6 @@ int sched_node_set(struct sched *s, const struct sched_node *node)
     if (!node_ok(node))
         return -EINVAL;
     struct node *n = node_find(s, node->id);
-    if (n != NULL && node_same(s, n, node))
-        return 0;
     bool is_new = n == NULL, changed;
     if (is_new) {
         n = mem_new(1, sizeof(*n));
@@ -280,6 +268,9 @@ int sched_node_set(struct sched *s, const struct sched_node *node)
     n->cpu = node->cpu_milli;
     n->memory = node->memory_bytes;
     n->schedulable = node->schedulable;
+    n->window_from_ms = node->window_from_ms;
+    n->window_until_ms = node->window_until_ms;
+    window_changed(s, n, false);
     node_labels(s, n, node);
     node_domains(s, n);
     if (n->up != node->up) {
@@ -305,6 +296,7 @@ int sched_node_remove(struct sched *s, uint64_t id)
             i = SIZE_MAX; /* the list has changed: from the start */
         }
     node_untouch(s, n);
+    window_changed(s, n, true);
     node_list_remove(s, n);
     map_del(&s->nodes, id);
     node_free(n);

@@ -22,11 +22,15 @@ void node_free(struct node *n);
 /* May new work be placed here? */
 static inline bool node_takes(const struct node *n)
 {
-    return n->up && n->schedulable;
+    return n->up && n->schedulable && !n->in_window;
 }
 
 /* Something left the node, now or in VIEW_THEN: what did not fit there may fit. */
 void node_touch(struct sched *s, struct node *n);
+
+/* Nodes take work that did not, or the reverse: capacity, shares and waiting work are looked at
+ * anew. */
+void node_use_changed(struct sched *s);
 
 /* Brings sched.capacity up to date. */
 void node_capacity_refresh(struct sched *s);

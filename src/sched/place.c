@@ -9,6 +9,7 @@
 #include "sched/node.h"
 #include "sched/shape.h"
 #include "sched/task.h"
+#include "sched/window.h"
 
 #define NO_DOMAIN 0
 
@@ -83,9 +84,26 @@ static struct score score_of(const struct run *r, const struct node *n, const st
     return sc;
 }
 
+/* Does the node take work at the time that is asked about? */
+static bool node_open(const struct run *r, const struct node *n)
+{
+    const struct sched *s = r->s;
+    if ((r->mask & MASK(VIEW_EMPTY)) && !(r->mask & MASK_USABLE))
+        return true;
+    if (s->windows.len == 0)
+        return node_takes(n);
+    if (r->mask & MASK_NO_WINDOW)
+        return n->up && n->schedulable;
+    if (r->mask & MASK(VIEW_EMPTY))
+        return node_takes(n);
+    if ((r->mask & MASK(VIEW_PLAN)) && !(r->mask & MASK_START))
+        return n->up && n->schedulable && window_allows(s, n, r->w, s->plan_ms);
+    return node_takes(n) && window_allows(s, n, r->w, s->now_ms);
+}
+
 static bool node_usable(const struct run *r, const struct node *n, const struct shape *shape)
 {
-    if ((!(r->mask & MASK(VIEW_EMPTY)) || (r->mask & MASK_USABLE)) && !node_takes(n))
+    if (!node_open(r, n))
         return false;
     if (r->level >= 0 && n->domain[r->level] != r->domain)
         return false;

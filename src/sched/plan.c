@@ -11,9 +11,11 @@
 #include "sched/team.h"
 #include "sched/units.h"
 
+#define TRIALS_MAX 256 /* instants looked at, where windows make later ones worse */
+
 struct release {
     int64_t end_ms;
-    struct task *task;
+    struct task *task; /* NULL: a window ends */
     bool declared;
 };
 
@@ -56,6 +58,8 @@ static int release_compare(const void *a, const void *b)
     const struct release *x = a, *y = b;
     if (x->end_ms != y->end_ms)
         return x->end_ms < y->end_ms ? -1 : 1;
+    if (x->task == NULL || y->task == NULL)
+        return (x->task == NULL) - (y->task == NULL);
     if (x->task->workload->id != y->task->workload->id)
         return x->task->workload->id < y->task->workload->id ? -1 : 1;
     return x->task < y->task ? -1 : x->task > y->task;
@@ -88,7 +92,10 @@ static int64_t release_ms(const struct sched *s, const struct workload *w, const
     if (plan_gives_way(s, w->group, g) &&
         (g->team == w->group->team || above_guarantee(g->team, w->group->team)))
         return s->now_ms;
-    return plan_task_end(s, task, ret_declared);
+    int64_t end = plan_task_end(s, task, ret_declared);
+    const struct node *n = task->node;
+    bool window = n->window_until_ms > s->now_ms && g->preemptible;
+    return window && end > n->window_from_ms ? n->window_until_ms : end;
 }
 
 static void collect(struct sched *s, const struct workload *w, struct releases *list)
@@ -102,6 +109,10 @@ static void collect(struct sched *s, const struct workload *w, struct releases *
             struct release r = {end, t, declared};
             vec_push(list, r);
         }
+    for (size_t i = 0; i < s->windows.len; i++) {
+        struct release r = {s->windows.items[i]->window_until_ms, NULL, true};
+        vec_push(list, r);
+    }
     if (list->len > 1)
         qsort(list->items, list->len, sizeof(list->items[0]), release_compare);
 }
@@ -111,6 +122,8 @@ static void release_range(const struct releases *list, size_t from, size_t to, i
 {
     for (size_t i = from; i < to; i++) {
         struct task *task = list->items[i].task;
+        if (task == NULL)
+            continue;
         struct workload *w = task->workload;
         uint32_t t = (uint32_t)(task - w->tasks);
         struct amounts charge = task_charge(w, t);
@@ -121,8 +134,9 @@ static void release_range(const struct releases *list, size_t from, size_t to, i
 }
 
 static bool fits(struct sched *s, const struct workload *w, const struct gang *gang,
-                 const struct amounts *need)
+                 const struct amounts *need, int64_t at_ms)
 {
+    s->plan_ms = at_ms;
     return gate_open(w->group, need, MASK(VIEW_PLAN), NULL) &&
            place_gang(s, w->group->job, w, gang, MASK(VIEW_PLAN));
 }
@@ -132,8 +146,10 @@ static size_t ends_needed(struct sched *s, const struct workload *w, const struc
                           const struct amounts *need, const struct releases *list)
 {
     size_t low = 0, high = list->len, at = list->len; /* low ends are not enough, high are */
+    if (high == 0)
+        return 1;
     release_range(list, 0, high, 1);
-    if (!fits(s, w, gang, need))
+    if (!fits(s, w, gang, need, list->items[high - 1].end_ms))
         return list->len + 1;
     while (low + 1 < high) {
         size_t mid = low + (high - low) / 2;
@@ -142,7 +158,7 @@ static size_t ends_needed(struct sched *s, const struct workload *w, const struc
         else
             release_range(list, at, mid, 1);
         at = mid;
-        if (fits(s, w, gang, need))
+        if (fits(s, w, gang, need, list->items[mid - 1].end_ms))
             high = mid;
         else
             low = mid;
@@ -152,21 +168,41 @@ static size_t ends_needed(struct sched *s, const struct workload *w, const struc
     return high;
 }
 
+/* Likewise, end after end: what is possible before a window may not be possible later. */
+static size_t ends_needed_in_order(struct sched *s, const struct workload *w,
+                                   const struct gang *gang, const struct amounts *need,
+                                   const struct releases *list)
+{
+    int trials = 0;
+    for (size_t at = 0; at < list->len && trials < TRIALS_MAX; at++) {
+        int64_t end_ms = list->items[at].end_ms;
+        release_range(list, at, at + 1, 1);
+        if (end_ms <= s->now_ms || (at + 1 < list->len && list->items[at + 1].end_ms == end_ms))
+            continue;
+        trials++;
+        if (fits(s, w, gang, need, end_ms))
+            return at + 1;
+    }
+    return list->len + 1;
+}
+
 bool plan_earliest(struct sched *s, const struct workload *w, const struct gang *gang,
                    const struct amounts *need, struct plan *ret_plan)
 {
     view_copy(s);
     *ret_plan = (struct plan){.start_ms = s->now_ms, .declared = true};
-    if (fits(s, w, gang, need))
+    if (fits(s, w, gang, need, s->now_ms))
         return true;
     struct releases list = {0};
     collect(s, w, &list);
-    size_t needed = ends_needed(s, w, gang, need, &list);
+    size_t needed = s->windows.len > 0 ? ends_needed_in_order(s, w, gang, need, &list)
+                                       : ends_needed(s, w, gang, need, &list);
     bool found = needed > 0 && needed <= list.len && list.items[needed - 1].end_ms > s->now_ms &&
-                 fits(s, w, gang, need);
+                 fits(s, w, gang, need, list.items[needed - 1].end_ms);
     if (found) {
         ret_plan->start_ms = list.items[needed - 1].end_ms;
-        ret_plan->waits_for = list.items[needed - 1].task->workload->id;
+        const struct task *last = list.items[needed - 1].task;
+        ret_plan->waits_for = last != NULL ? last->workload->id : 0;
         for (size_t i = 0; i < needed; i++)
             ret_plan->declared = ret_plan->declared && list.items[i].declared;
         /* What ends at the same instant is gone as well. */

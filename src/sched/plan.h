@@ -4,10 +4,11 @@
  *
  * plan_earliest() takes running tasks out of VIEW_PLAN in the order of their ends (declared
  * run-time limits, else expected run times) until the gates are open and the gang has a place.
- * Work that declares neither never ends here: an answer that leans on hope is no answer. Lower
- * work that the blocked one may evict whatever the shares are (its own team's, and batch work of
- * teams above their guarantee) is taken out first: alone it was not enough, or the gang would
- * have started.
+ * A maintenance window takes its node out until its end; preemptible work on the node ends then at
+ * the latest, being evicted when it begins. Work that declares neither never ends here: an answer
+ * that leans on hope is no answer. Lower work that the blocked one may evict whatever the shares
+ * are (its own team's, and batch work of teams above their guarantee) is taken out first: alone it
+ * was not enough, or the gang would have started.
  */
 #ifndef ALLOT_SCHED_PLAN_H
 #define ALLOT_SCHED_PLAN_H
@@ -18,7 +19,7 @@
 struct plan {
     int64_t start_ms;
     bool declared;      /* rests on declared limits alone */
-    uint64_t waits_for; /* the workload whose end comes last; 0 = it could start now */
+    uint64_t waits_for; /* the workload whose end comes last; 0 = none, or a window's end does */
 };
 
 /* True with the plan, whose start lies ahead or needs nothing; VIEW_PLAN then stands at its start,

@@ -111,13 +111,20 @@ static struct group *lot_first(const struct lot *lot, uint32_t from)
     return NULL;
 }
 
+/* Another of the same kind might start, because it ends sooner. */
+static bool hangs_on_run_time(enum sched_reason reason)
+{
+    return reason == SCHED_REASON_RESERVED || reason == SCHED_REASON_MAINTENANCE;
+}
+
 void line_park(struct sched *s, struct line *line, enum sched_reason reason)
 {
     struct lot *lot = line->lot;
     line->reason = (uint8_t)reason;
     line->tried = s->turn;
-    if (reason == SCHED_REASON_RESERVED && lot != NULL) {
-        /* Lower work may be free to start where this may not: it can be evicted again. */
+    if (hangs_on_run_time(reason) && lot != NULL) {
+        /* Lower work may be free to start where this may not: it can be evicted again, or ends
+         * sooner. */
         while (lot->groups.items[lot->passed] != line->group)
             lot->passed++;
         struct group *next = lot_first(lot, ++lot->passed);
@@ -365,7 +372,7 @@ void group_add(struct sched *s, struct workload *w)
     struct group *g = w->group;
     tree_insert(&g->waiting, &w->wait, w->id, waits_before);
     struct line *line = &g->lot->line;
-    if (line->state == LINE_PARKED && line->reason == SCHED_REASON_RESERVED)
+    if (line->state == LINE_PARKED && hangs_on_run_time((enum sched_reason)line->reason))
         line_wake(s, line); /* this one may end in time */
     else if (line->head == NULL || group_before(g, line->group) ||
              (line->group == g && age_before(w, line->head)))

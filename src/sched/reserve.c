@@ -15,13 +15,19 @@
 #define DEPTH_MAX 64   /* of a group that is looked through for work that ends in time */
 #define ATTEMPTS_MAX 8 /* plans a turn, for blocked workloads whose start cannot be computed */
 
+/* Is there anything that a plan could wait for? */
+static bool something_ends(const struct sched *s)
+{
+    return s->ending_running > 0 || s->windows.len > 0;
+}
+
 void reserve_begin(struct sched *s)
 {
     struct workload *w = workload_find(s, s->reserved.last);
     s->reserved = (struct reservation){.before = s->reserved.last};
     /* The first blocked ones are asked in every turn: what they wait for may have an end now. */
     size_t it = 0;
-    for (struct team *t; s->ending_running > 0 && (t = map_next(&s->teams, &it)) != NULL;)
+    for (struct team *t; something_ends(s) && (t = map_next(&s->teams, &it)) != NULL;)
         if (t->parked != NULL)
             queue_wake_first(s, t);
     if (w == NULL)
@@ -46,12 +52,11 @@ void reserve_for(struct sched *s, struct workload *w, const struct gang *gang,
                  const struct amounts *need)
 {
     struct reservation *r = &s->reserved;
-    if (r->workload != NULL || r->attempts >= ATTEMPTS_MAX || gang->round > 0 ||
-        s->ending_running == 0)
+    if (r->workload != NULL || r->attempts >= ATTEMPTS_MAX || gang->round > 0 || !something_ends(s))
         return;
     r->attempts++;
     struct plan plan;
-    if (!plan_earliest(s, w, gang, need, &plan) || plan.waits_for == 0) {
+    if (!plan_earliest(s, w, gang, need, &plan) || plan.start_ms <= s->now_ms) {
         queue_wake_first(s, w->group->team); /* the next of its team */
         return;
     }

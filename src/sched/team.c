@@ -153,17 +153,6 @@ static int parent_check(const struct sched *s, const struct team *t, const struc
     return parent->depth + 1 + below > DEPTH_MAX ? -EINVAL : 0;
 }
 
-/* Numbers that are set again are no event: nobody has to be looked at again. */
-static bool team_same(const struct team *t, const struct team *parent,
-                      const struct sched_team *team)
-{
-    for (int r = 0; r < SCHED_RESOURCES; r++)
-        if (t->guarantee[r] != team->guarantee[r] || t->limit[r] != team->limit[r])
-            return false;
-    return t->parent == parent && t->age == team->age && t->weight == team->weight &&
-           t->priority == team->priority;
-}
-
 int sched_team_set(struct sched *s, const struct sched_team *team)
 {
     if (!team_ok(team))
@@ -175,8 +164,6 @@ int sched_team_set(struct sched *s, const struct sched_team *team)
     int r = parent_check(s, t, parent);
     if (r < 0)
         return r;
-    if (t != NULL && team_same(t, parent, team))
-        return 0;
     if (t == NULL) {
         t = mem_new(1, sizeof(*t));
         t->id = team->id;

@@ -20,6 +20,7 @@
 #include "sched/share.h"
 #include "sched/trade.h"
 #include "sched/wake.h"
+#include "sched/window.h"
 #include "sched/workload.h"
 
 #define PASSES_MAX 64
@@ -29,7 +30,8 @@ static enum sched_reason starts_now(struct sched *s, struct workload *w, const s
                                     const struct amounts *need)
 {
     struct job_shape *job = w->group->job;
-    bool fresh = w->place == PLACE_GROUP;
+    /* before a window it also matters how long W runs: one's failure is not that of its kind */
+    bool windows = s->windows.len > 0, fresh = w->place == PLACE_GROUP && !windows;
     if (!gate_open(w->group, need, MASK_START, NULL))
         return SCHED_REASON_TEAM_LIMIT;
     if (fresh && job->no_place_epoch == s->freed_epoch)
@@ -37,7 +39,9 @@ static enum sched_reason starts_now(struct sched *s, struct workload *w, const s
     if (!place_gang(s, job, w, gang, MASK_START)) {
         if (fresh)
             job->no_place_epoch = s->freed_epoch;
-        return SCHED_REASON_NO_CAPACITY;
+        return windows && place_gang(s, job, w, gang, MASK_START | MASK_NO_WINDOW)
+                   ? SCHED_REASON_MAINTENANCE
+                   : SCHED_REASON_NO_CAPACITY;
     }
     struct amounts charge = place_charge(s);
     if (!gate_open(w->group, &charge, MASK_START, NULL))
@@ -53,7 +57,7 @@ static bool waits_for_stops(struct sched *s, struct workload *w, const struct ga
                             const struct amounts *need)
 {
     struct job_shape *job = w->group->job;
-    bool fresh = w->place == PLACE_GROUP;
+    bool fresh = w->place == PLACE_GROUP && s->windows.len == 0;
     if (s->stopping == 0 || !gate_open(w->group, need, MASK(VIEW_THEN), NULL) ||
         (fresh && job->no_later_epoch == s->freed_epoch))
         return false;
@@ -101,6 +105,8 @@ static void try_line(struct sched *s, struct line *line)
         decide_start_spots(s, w, SCHED_CAUSE_FITS);
     else if (why == SCHED_REASON_RESERVED && reserve_backfill(s, line))
         ; /* a younger one of its kind is next */
+    else if (why == SCHED_REASON_MAINTENANCE && window_backfill(s, line))
+        ; /* likewise */
     else if (group_idle(s, w->group) || why == SCHED_REASON_RESERVED ||
              waits_for_stops(s, w, &gang, &need))
         line_park(s, line, why);
@@ -148,6 +154,7 @@ const struct sched_decisions *sched_turn(struct sched *s, int64_t now_ms)
         s->protected_until_ms = INT64_MAX;
     s->wake_soon = s->put_off = false;
     timers_fire(s);
+    window_step(s);
     gang_stamp(s);
     share_refresh(s);
     mix_refresh(s);
@@ -173,7 +180,8 @@ int64_t sched_next_ms(struct sched *s)
 {
     if (s->wake_soon)
         return s->now_ms;
-    int64_t next = gang_next_ms(s);
+    int64_t next = gang_next_ms(s), window = window_next_ms(s);
+    next = window < next ? window : next;
     struct heap_node *n = heap_peek(&s->timers);
     if (n != NULL && heap_entry(n, struct workload, timer)->timer_ms < next)
         next = heap_entry(n, struct workload, timer)->timer_ms;

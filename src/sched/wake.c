@@ -47,7 +47,8 @@ static bool others_may_move(const struct sched *s, const struct line *line)
 
 static bool has_chance(struct sched *s, const struct line *line)
 {
-    if (line->lot == NULL || line->reason == SCHED_REASON_RESERVED)
+    if (line->lot == NULL || line->reason == SCHED_REASON_RESERVED ||
+        line->reason == SCHED_REASON_MAINTENANCE)
         return true;
     if (line->reason == SCHED_REASON_TEAM_LIMIT &&
         gate_open(line->group, &line->need, MASK_START, NULL))

@@ -51,6 +51,7 @@ enum view { VIEW_NOW, VIEW_THEN, VIEW_PLAN, VIEW_EMPTY, VIEWS };
 #define MASK_NO_CPU (1U << 17)      /* as if the request asked for no CPU */
 #define MASK_NO_MEMORY (1U << 18)   /* ... no host memory */
 #define MASK_NO_TOPOLOGY (1U << 19) /* ... no topology level */
+#define MASK_NO_WINDOW (1U << 21)   /* as if no node had a maintenance window */
 #define MASK_MOVING (1U << 20)      /* place the running tasks that are out on trial instead */
 
 #define WHOLE_MILLI 1000
@@ -286,6 +287,8 @@ struct node {
     struct label *labels;
     uint32_t label_count;
     bool up, schedulable;
+    bool in_window;                          /* of maintenance, since window_step() */
+    int64_t window_from_ms, window_until_ms; /* until 0 = none */
     int64_t cpu, memory;
     int64_t cpu_used[VIEWS], memory_used[VIEWS];
     int64_t milli_used[VIEWS]; /* of devices that are not slices */
@@ -352,6 +355,8 @@ struct sched {
     struct workload *below;     /* gangs below their minimum */
     VEC(struct workload *) holding;
     struct heap timers;         /* back-off and holds */
+    VEC(struct node *) windows; /* nodes whose maintenance is not over; see window.h */
+    int64_t plan_ms;            /* the instant that VIEW_PLAN alone stands for */
     int64_t protected_until_ms; /* when a victim that was passed over loses protection */
     uint32_t stopping;          /* LEAVING and ENDING tasks */
     uint32_t ending_running;    /* RUNNING and HELD tasks that say when they end */

@@ -19,6 +19,15 @@ static int decode_node_mig(struct sim_decoder *d, struct json_object *v, void *d
     return sim_parse_mig(d, v, &n->mig, &n->mig_count);
 }
 
+static int decode_window(struct sim_decoder *d, struct json_object *v, void *dst)
+{
+    static const struct sim_field fields[] = {
+        {"from_s", sim_decode_seconds, offsetof(struct sim_node, window_from_ms), SIM_REQUIRED},
+        {"until_s", sim_decode_seconds, offsetof(struct sim_node, window_until_ms), SIM_REQUIRED},
+    };
+    return sim_decode_object(d, v, fields, ARRAY_LEN(fields), dst);
+}
+
 static int decode_node(struct sim_decoder *d, struct json_object *v, void *dst)
 {
     static const struct sim_field fields[] = {
@@ -30,6 +39,7 @@ static int decode_node(struct sim_decoder *d, struct json_object *v, void *dst)
         FIELD(struct sim_node, gpu_type, sim_decode_name),
         FIELD_WHOLE("labels", decode_node_labels),
         FIELD_WHOLE("mig", decode_node_mig),
+        FIELD_WHOLE("maintenance", decode_window),
     };
     return sim_decode_object(d, v, fields, ARRAY_LEN(fields), dst);
 }

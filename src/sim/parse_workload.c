@@ -164,6 +164,7 @@ static int decode_workload(struct sim_decoder *d, struct json_object *v, void *d
         FIELD_AS(struct sim_workload, "at_s", at_ms, sim_decode_seconds),
         FIELD_AS(struct sim_workload, "run_s", run_ms, sim_decode_seconds),
         FIELD_AS(struct sim_workload, "limit_s", limit_ms, sim_decode_seconds),
+        FIELD_AS(struct sim_workload, "expected_s", expected_ms, sim_decode_seconds),
         FIELD_AS(struct sim_workload, "stop_s", stop_ms, sim_decode_seconds),
         FIELD_AS(struct sim_workload, "min_run_s", min_run_ms, sim_decode_seconds),
         FIELD(struct sim_workload, max_unavailable, sim_decode_count),

@@ -12,9 +12,9 @@
  * from the start of the scenario; SIM_AT_START marks what is there before it.
  *
  * Beyond the fields of the given format a scenario may say `class`, `may_burst`, `min_run_s`,
- * `max_unavailable`, `devices` (a fraction on several devices), `gpu_types` and `node_labels` of a
- * request, `quota` of a team, `hold_s`, and the events `node_drain`, `node_undrain`, `cancel`,
- * `task_failed` and `team`.
+ * `max_unavailable`, `expected_s`, `devices` (a fraction on several devices), `gpu_types` and
+ * `node_labels` of a request, `quota` of a team, `maintenance` of a node, `hold_s`,
+ * `window_lead_s`, and the events `node_drain`, `node_undrain`, `cancel`, `task_failed` and `team`.
  */
 #ifndef ALLOT_SIM_SCENARIO_DATA_H
 #define ALLOT_SIM_SCENARIO_DATA_H
@@ -52,6 +52,7 @@ struct sim_node {
     const struct sim_count *mig; /* slices by profile */
     uint32_t mig_count;
     const char *gpu_type;
+    int64_t window_from_ms, window_until_ms; /* maintenance; until 0 = none */
 };
 
 struct sim_amounts {
@@ -113,6 +114,7 @@ struct sim_workload {
     uint32_t group_count;
     const char *topology_required, *topology_preferred;
     int64_t at_ms; /* SIM_AT_START: there from the start, accepted earlier */
+    int64_t expected_ms;
     int64_t run_ms, limit_ms, stop_ms, min_run_ms; /* run_ms: SIM_UNSET = never ends */
     uint32_t max_unavailable;                      /* 0 = no budget */
     uint64_t age;
@@ -190,6 +192,7 @@ struct sim_scenario {
     uint32_t topology_level_count;
     int64_t stale_gang_ms;
     int64_t hold_ms; /* SIM_UNSET = the library's default */
+    int64_t window_lead_ms; /* likewise */
 };
 
 /* Parses one line of LEN bytes. 0, or -EINVAL, -ERANGE, -ENOENT (an unknown name) with ERR. */

@@ -108,6 +108,10 @@ static int nodes_build(struct sim_world *w, struct err *err)
             .up = true,
             .schedulable = true,
         };
+        if (n->window_until_ms > 0) {
+            decl->window_from_ms = SIM_EPOCH_MS + n->window_from_ms;
+            decl->window_until_ms = SIM_EPOCH_MS + n->window_until_ms;
+        }
         devices_build(w, n, decl);
         int r = sched_node_set(w->sched, decl);
         if (r < 0)
@@ -231,6 +235,7 @@ int sim_world_submit(struct sim_world *w, uint32_t index, struct err *err)
         .topology_required = from->topology_required,
         .topology_preferred = from->topology_preferred,
         .limit_ms = from->limit_ms,
+        .expected_ms = from->expected_ms,
         .min_run_ms = from->min_run_ms,
         .max_unavailable = from->max_unavailable,
         .accepted = from->at_ms == SIM_AT_START,

@@ -39,6 +39,8 @@ static const char *cause_words(const struct sched_decision *d)
         return evict ? "moved to make room" : "room is made by moving others";
     case SCHED_CAUSE_STALE_GANG:
         return "ran below its minimum for too long";
+    case SCHED_CAUSE_MAINTENANCE:
+        return "the maintenance of its node begins";
     case SCHED_CAUSE_EXPIRED:
         return "the hold ran out";
     case SCHED_CAUSE_OBSOLETE:

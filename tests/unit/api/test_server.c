@@ -77,6 +77,37 @@ static void a_node_is_drained_and_used_again(void **state)
     assert_int_equal(ask(f, f->root, "GET", "/v1/nodes/n2", NULL), 404);
 }
 
+static void maintenance_is_announced_and_taken_back(void **state)
+{
+    struct fixture *f = *state;
+    const char *path = "/v1/nodes/n1/maintenance";
+    char explain[64];
+
+    assert_int_equal(ask(f, f->root, "POST", path,
+                         "{\"from\":\"2100-01-01T00:00:00Z\",\"until\":\"2100-01-01T04:00:00Z\"}"),
+                     200);
+    assert_string_equal(text(f, "maintenance.from"), "2100-01-01T00:00:00.000Z");
+    assert_string_equal(text(f, "maintenance.until"), "2100-01-01T04:00:00.000Z");
+    assert_int_equal(ask(f, f->root, "POST", path, "{\"until\":\"2001-01-01\"}"), 400);
+    assert_string_equal(text(f, "field"), "until");
+    assert_int_equal(ask(f, f->root, "POST", path, "{\"until\":\"soon\"}"), 400);
+    assert_int_equal(ask(f, f->root, "POST", path, "{}"), 400);
+    assert_int_equal(ask(f, f->ada, "POST", path, "{\"until\":\"2100-01-01\"}"), 403);
+    assert_int_equal(ask(f, f->root, "GET", "/v1/nodes/n1", NULL), 200);
+    assert_string_equal(text(f, "maintenance.until"), "2100-01-01T04:00:00.000Z");
+    /* one that has begun: the node takes nothing, until it is taken back */
+    assert_int_equal(ask(f, f->root, "POST", path, "{\"until\":\"2100-01-01\"}"), 200);
+    uint64_t id = submit(f, f->ada, QUARTER);
+    snprintf(explain, sizeof(explain), "/v1/workloads/%llu/explain", (unsigned long long)id);
+    assert_int_equal(ask(f, f->ada, "GET", explain, NULL), 200);
+    assert_string_equal(text(f, "reason"), "maintenance");
+    assert_string_equal(text(f, "maintenance.node"), "n1");
+    assert_int_equal(ask(f, f->root, "DELETE", path, NULL), 200);
+    assert_null(value(f, "maintenance.until"));
+    wait_state(f, id, "running");
+    assert_int_equal(ask(f, f->root, "DELETE", "/v1/nodes/n2/maintenance", NULL), 404);
+}
+
 static void usage_is_metered_by_team(void **state)
 {
     struct fixture *f = *state;
@@ -275,6 +306,7 @@ int main(void)
         TEST(nodes_show_their_devices_and_who_holds_them),
         TEST(work_of_other_teams_is_counted_but_not_named),
         TEST(a_node_is_drained_and_used_again),
+        TEST(maintenance_is_announced_and_taken_back),
         TEST(usage_is_metered_by_team),
         TEST(bad_windows_are_refused),
         TEST(the_description_is_whole),

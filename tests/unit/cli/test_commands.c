@@ -499,6 +499,20 @@ static void node_drain_reports_each(void **state)
     assert_string_equal(fake_err, "allot: Not Found\n");
 }
 
+static void maintenance_is_announced_and_cancelled(void **state)
+{
+    (void)state;
+    fake_answer("POST /v1/nodes/a/maintenance", 200, "{}");
+    fake_answer("DELETE /v1/nodes/a/maintenance", 200, "{}");
+    expect("node maintain a --from 2026-12-24T22:00Z --for 4h", 0,
+           "node a has maintenance from 2026-12-24T22:00:00.000Z until "
+           "2026-12-25T02:00:00.000Z\n");
+    expect("node maintain --cancel a", 0, "node a has no maintenance any more\n");
+    expect_error("node maintain a", 2,
+                 "allot: say how long the maintenance takes, once\n"
+                 "hint: add --for 4h, --until TIME or --cancel\n");
+}
+
 static void usage_sums_teams(void **state)
 {
     (void)state;
@@ -869,6 +883,7 @@ int main(void)
         TEST(node_show),
         TEST(node_drain_reports_each),
         TEST(usage_sums_teams),
+        TEST(maintenance_is_announced_and_cancelled),
         TEST(nothing_stands_beside_no_percent),
         TEST(usage_of_long_windows_is_in_hours),
         TEST(top_is_one_picture_in_a_pipe),

@@ -28,23 +28,40 @@ void world_done(struct small_world *w)
     w->s = NULL;
 }
 
+static struct sched_node node_of(uint64_t id, uint32_t gpus, struct sched_device *devices)
+{
+    for (uint32_t d = 0; d < gpus; d++)
+        devices[d].memory_bytes = 80 * GIB;
+    return (struct sched_node){.id = id,
+                               .order = id,
+                               .gpu_type = "H100",
+                               .devices = devices,
+                               .device_count = gpus,
+                               .cpu_milli = SCHED_UNLIMITED,
+                               .memory_bytes = SCHED_UNLIMITED,
+                               .up = true,
+                               .schedulable = true};
+}
+
+void world_node_window(struct small_world *w, uint64_t id, uint32_t gpus, int64_t from_ms,
+                       int64_t until_ms)
+{
+    struct sched_device devices[DEVICES_HERE] = {{0}};
+    struct sched_node node = node_of(id, gpus, devices);
+    node.window_from_ms = from_ms;
+    node.window_until_ms = until_ms;
+    assert_int_equal(sched_node_set(w->s, &node), 0);
+}
+
 static void node_set(struct small_world *w, uint64_t id, uint32_t gpus, bool up, bool schedulable,
                      const struct sched_label *label)
 {
     struct sched_device devices[DEVICES_HERE] = {{0}};
-    for (uint32_t d = 0; d < gpus; d++)
-        devices[d].memory_bytes = 80 * GIB;
-    struct sched_node node = {.id = id,
-                              .order = id,
-                              .gpu_type = "H100",
-                              .devices = devices,
-                              .device_count = gpus,
-                              .cpu_milli = SCHED_UNLIMITED,
-                              .memory_bytes = SCHED_UNLIMITED,
-                              .labels = label,
-                              .label_count = label != NULL,
-                              .up = up,
-                              .schedulable = schedulable};
+    struct sched_node node = node_of(id, gpus, devices);
+    node.labels = label;
+    node.label_count = label != NULL;
+    node.up = up;
+    node.schedulable = schedulable;
     assert_int_equal(sched_node_set(w->s, &node), 0);
 }
 

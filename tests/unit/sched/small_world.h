@@ -65,6 +65,9 @@ void world_done(struct small_world *w);
 /* A node of whole GPUs of 80 GiB; order = id. */
 void world_node(struct small_world *w, uint64_t id, uint32_t gpus);
 void world_node_state(struct small_world *w, uint64_t id, uint32_t gpus, bool up, bool schedulable);
+/* With maintenance announced. */
+void world_node_window(struct small_world *w, uint64_t id, uint32_t gpus, int64_t from_ms,
+                       int64_t until_ms);
 void world_node_label(struct small_world *w, uint64_t id, uint32_t gpus, const char *key,
                       const char *value);
 /* GPU guarantee in milli; weight 1, priority 100, no limit; age = id. */
