@@ -80,11 +80,13 @@ ssize_t control_recv(int fd, char *data, int *ret_fd, pid_t *ret_pid)
         *ret_fd = -1;
     if (ret_pid)
         *ret_pid = 0;
+    /* A peer that went without having read everything resets the connection. That is said once,
+     * and before what it had sent. */
     do {
         n = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    } while (n < 0 && errno == EINTR);
+    } while (n < 0 && (errno == EINTR || errno == ECONNRESET));
     if (n < 0)
-        return errno == ECONNRESET ? 0 : -errno;
+        return -errno;
     take_ancillary(&msg, ret_fd, ret_pid);
     return n;
 }

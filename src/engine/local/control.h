@@ -8,8 +8,12 @@
  *   engine -> supervisor     stop {grace_ms}, exec {tty, arg...} + descriptor
  *   supervisor -> engine     starting {}, running {started_boot_ms}, then `end` (below); on a new
  *                            connection the present state is sent first
- *   supervisor -> init       term {}, exec as above
- *   init -> supervisor       started {boot_ms}, refused {message}, exited {status}
+ *   supervisor -> init       term {}, kill {}, exec as above
+ *   init -> supervisor       started {boot_ms}, refused {message}, withdrawn {}, exited {status}
+ *
+ * A `term` or `kill` may come before init has begun the command. Then it does not begin it and
+ * says `withdrawn`; so what was asked to stop either never ran, or was signalled and tells its
+ * exact wait status. Only an init that does not carry out a `kill` is killed itself.
  *
  * `end` carries the exit record as it is in the file: kind=exited|refused, exit_code,
  * exit_signal, stopped, cpu_ns, started_boot_ms, ended_boot_ms, boot_id, message.
@@ -46,9 +50,9 @@ int control_send(int fd, const struct strbuf *message, int pass_fd);
 
 /*
  * Receives one message into DATA of CONTROL_MESSAGE_MAX bytes. Returns its length, 0 when the
- * peer has gone, -EAGAIN when there is none. RET_FD (may be NULL: descriptors are closed) is -1
- * or a descriptor that the caller owns; RET_PID (may be NULL) is the sender in our pid namespace
- * where the socket has SO_PASSCRED, else 0.
+ * peer has gone and all that it sent has been received, -EAGAIN when there is none. RET_FD (may be
+ * NULL: descriptors are closed) is -1 or a descriptor that the caller owns; RET_PID (may be NULL)
+ * is the sender in our pid namespace where the socket has SO_PASSCRED, else 0.
  */
 ssize_t control_recv(int fd, char *data, int *ret_fd, pid_t *ret_pid);
 

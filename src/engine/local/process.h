@@ -13,8 +13,12 @@
  * within one boot. -1 = no such process. */
 int64_t process_start_ticks(pid_t pid);
 
-/* Does PID have a handler for SIG? False also when it has ended. */
-bool process_handles(pid_t pid, int sig);
+/* Would SIG, sent now, reach code of PID's own: a handler, or a wait for the signal that it
+ * blocks? False also when it ends or has ended. */
+bool process_takes(pid_t pid, int sig);
+
+/* Does SIG wait for PID to take it? Tells of one that has ended too, until it is reaped. */
+bool process_pending(pid_t pid, int sig);
 
 /* The kernel's boot id, to free(); NULL = unreadable. */
 char *process_boot_id(void);

@@ -29,7 +29,8 @@ static void on_event(void *host, const struct engine_event *ev)
                      .boot_ms = ev->boot_ms,
                      .busy_ns = ev->busy_ns,
                      .exit_code = ev->exit_code,
-                     .exit_signal = ev->exit_signal};
+                     .exit_signal = ev->exit_signal,
+                     .stopped = ev->stopped};
 
     snprintf(s.intent, sizeof(s.intent), "%s", ev->intent ? ev->intent : "");
     snprintf(s.message, sizeof(s.message), "%s", ev->message ? ev->message : "");

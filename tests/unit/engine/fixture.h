@@ -23,6 +23,7 @@ struct seen {
     char intent[64];
     int64_t boot_ms, busy_ns;
     int32_t exit_code, exit_signal;
+    bool stopped;
     char message[1024];
     char limits[64], isolation[256]; /* NODE */
     int32_t devices;

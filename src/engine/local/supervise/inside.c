@@ -34,8 +34,8 @@ struct inside {
     bool bare;
     bool user_namespace; /* in one of its own */
     pid_t command;
-    bool heard_term; /* the command was told to stop, and handles that */
-    int signals;     /* signalfd */
+    bool told;   /* SIGTERM has reached code of the command's own */
+    int signals; /* signalfd */
     char message[CONTROL_MESSAGE_MAX];
 };
 
@@ -175,6 +175,16 @@ static void clean_up(const struct inside *in)
             ;
 }
 
+/* What the command had not taken notice of when it ended, did not make it end. */
+static void look_at_the_dead(struct inside *in)
+{
+    siginfo_t info = {0};
+
+    if (in->told && waitid(P_PID, (id_t)in->command, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+        info.si_pid == in->command && process_pending(in->command, SIGTERM))
+        in->told = false;
+}
+
 /* Reaps; returns true when the command itself has ended. */
 static bool reap(struct inside *in)
 {
@@ -186,6 +196,7 @@ static bool reap(struct inside *in)
 
     while (read(in->signals, &info, sizeof(info)) > 0)
         ;
+    look_at_the_dead(in);
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
         if (pid == in->command) {
             ended = true;
@@ -196,7 +207,7 @@ static bool reap(struct inside *in)
     clean_up(in);
     record_add(&b, "op", "exited");
     record_add_i64(&b, "status", command_status);
-    record_add_i64(&b, "gave_way", in->heard_term || command_status != 0);
+    record_add_i64(&b, "gave_way", in->told || command_status != 0);
     record_add_i64(&b, "boot_ms", clock_boot_ms());
     (void)control_send(INSIDE_FD_CONTROL, &b, -1);
     return true;
@@ -237,8 +248,10 @@ static bool take_request(struct inside *in)
     op = record_get(in->message, (size_t)n, "op");
     if (op && strcmp(op, "term") == 0) {
         /* Who handles SIGTERM may answer it with success; who does not, and succeeds, was done. */
-        in->heard_term |= process_handles(in->command, SIGTERM);
+        in->told |= process_takes(in->command, SIGTERM);
         signal_task(in, SIGTERM);
+    } else if (op && strcmp(op, "kill") == 0) {
+        signal_task(in, SIGKILL);
     } else if (op && strcmp(op, "exec") == 0 && fd >= 0)
         start_session(in, (size_t)n, fd);
     return true;
@@ -260,6 +273,24 @@ static int run(struct inside *in)
             return 1;
         }
     }
+}
+
+/* False when the supervisor has gone, or has asked to stop while the sandbox was built. */
+static bool may_begin(struct inside *in)
+{
+    _cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
+    const char *op;
+    ssize_t n;
+
+    while ((n = control_recv(INSIDE_FD_CONTROL, in->message, NULL, NULL)) > 0) {
+        op = record_get(in->message, (size_t)n, "op");
+        if (op && (strcmp(op, "term") == 0 || strcmp(op, "kill") == 0)) {
+            record_add(&b, "op", "withdrawn");
+            (void)control_send(INSIDE_FD_CONTROL, &b, -1);
+            return false;
+        }
+    }
+    return n == -EAGAIN;
 }
 
 static int start_command(struct inside *in, struct err *err)
@@ -301,8 +332,11 @@ int inside_main(uid_t uid, gid_t gid)
         (void)err_set(&err, in->signals, ERR_INTERNAL, NULL, NULL, "signals cannot be watched");
         return report_refused(&err);
     }
-    if (load_launch(in, &err) < 0 || become_user(in, uid, gid, &err) < 0 ||
-        start_command(in, &err) < 0)
+    if (load_launch(in, &err) < 0 || become_user(in, uid, gid, &err) < 0)
+        return report_refused(&err);
+    if (!may_begin(in))
+        return 1;
+    if (start_command(in, &err) < 0)
         return report_refused(&err);
     return run(in);
 }

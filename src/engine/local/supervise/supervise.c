@@ -21,6 +21,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/io.h"
+#include "base/qty.h"
 #include "engine/local/cgroup.h"
 #include "engine/local/control.h"
 #include "engine/local/log_parts.h"
@@ -35,10 +36,19 @@
 #define RETRY_MS 1000
 #define OWN_STOP_GRACE_MS 10000
 #define DRAIN_ROUNDS 256
+#define INIT_KILLS_MS 2000 /* what init is given to kill the task and tell how it ended */
 
 enum phase { BUILDING, RUNNING, ENDING };
 
-enum end_kind { END_EXITED, END_REFUSED };
+enum end_kind { END_EXITED, END_REFUSED, END_WITHDRAWN };
+
+/* How far a stop has gone; it only ever goes on. */
+enum stop_step {
+    STOP_NONE,
+    STOP_TERM, /* init passes SIGTERM on, or does not begin; until the grace is over */
+    STOP_KILL, /* init kills the task and tells the exact end, if it can */
+    STOP_FORCE /* everything is killed, init included */
+};
 
 struct supervise {
     enum phase phase;
@@ -52,11 +62,12 @@ struct supervise {
     pid_t monitor;
     pid_t init_pid;
     int init_pidfd;
-    int64_t kill_at_ms; /* 0 = no stop asked for */
+    enum stop_step stop;
+    int64_t stop_next_ms; /* when its next step is due */
     int64_t grace_ms;
+    const char *owed; /* what init has to be told next; NULL = nothing */
     int64_t started_ms;
     int64_t user_namespace; /* as init tells */
-    bool killed;            /* the grace ran out */
     bool has_status;        /* init told the wait status of the command */
     bool by_itself;         /* and that it succeeded without having heard of a stop */
     int status;
@@ -144,7 +155,6 @@ static void accept_engine(struct supervise *s)
 
 static void kill_now(struct supervise *s)
 {
-    s->killed = true;
     if (s->init_pidfd >= 0)
         (void)syscall(SYS_pidfd_send_signal, s->init_pidfd, SIGKILL, NULL, 0);
     if (s->monitor > 0)
@@ -152,24 +162,51 @@ static void kill_now(struct supervise *s)
     (void)cgroup_kill(&s->cgroups);
 }
 
-static void stop(struct supervise *s, int64_t grace_ms)
+/* In whichever phase: what init does not read yet waits in its socket. */
+static void tell_init(struct supervise *s)
 {
     _cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
-    int64_t at;
 
-    if (grace_ms < 0)
-        grace_ms = 0;
-    at = clock_boot_ms() + grace_ms;
-    if (s->kill_at_ms == 0 || at < s->kill_at_ms) {
-        s->kill_at_ms = at;
-        s->grace_ms = grace_ms;
-    }
-    if (s->phase == BUILDING || grace_ms == 0) {
+    if (s->owed == NULL)
+        return;
+    record_add(&b, "op", s->owed);
+    if (control_send(s->init, &b, -1) != -EAGAIN)
+        s->owed = NULL;
+}
+
+static void take_step(struct supervise *s, enum stop_step step)
+{
+    s->stop = step;
+    if (step == STOP_FORCE) {
         kill_now(s);
         return;
     }
-    record_add(&b, "op", "term");
-    (void)control_send(s->init, &b, -1);
+    if (step == STOP_KILL)
+        s->stop_next_ms = clock_boot_ms() + INIT_KILLS_MS;
+    s->owed = step == STOP_KILL ? "kill" : "term";
+    tell_init(s);
+}
+
+static bool step_awaited(const struct supervise *s)
+{
+    return s->stop == STOP_TERM || s->stop == STOP_KILL;
+}
+
+/* Asked once more, only a shorter grace makes a difference: who saves its work is not disturbed. */
+static void stop(struct supervise *s, int64_t grace_ms)
+{
+    int64_t at = qty_add_sat(clock_boot_ms(), grace_ms > 0 ? grace_ms : 0);
+
+    if (s->stop >= STOP_KILL)
+        return;
+    if (s->stop == STOP_NONE || at < s->stop_next_ms) {
+        s->stop_next_ms = at;
+        s->grace_ms = grace_ms > 0 ? grace_ms : 0;
+    }
+    if (grace_ms <= 0)
+        take_step(s, STOP_KILL);
+    else if (s->stop == STOP_NONE)
+        take_step(s, STOP_TERM);
 }
 
 /* ---- requests ------------------------------------------------------------------------------ */
@@ -219,20 +256,18 @@ static void note_pids(struct supervise *s)
         (void)io_write_all(fd, b.data, b.len);
 }
 
-/* False when init has gone. */
-static bool take_init_message(struct supervise *s)
+/* Length of the message; 0 when init has gone, -EAGAIN when it says nothing. */
+static ssize_t take_init_message(struct supervise *s)
 {
     pid_t pid;
     ssize_t n = control_recv(s->init, s->message, NULL, &pid);
     const char *op;
 
-    if (n == -EAGAIN)
-        return true;
     if (n <= 0)
-        return false;
+        return n == -EAGAIN ? n : 0;
     op = record_get(s->message, (size_t)n, "op");
     if (op == NULL)
-        return true;
+        return n;
     if (strcmp(op, "started") == 0) {
         s->phase = RUNNING;
         s->started_ms = record_get_i64(s->message, (size_t)n, "boot_ms", clock_boot_ms());
@@ -247,15 +282,24 @@ static bool take_init_message(struct supervise *s)
         const char *code = record_get(s->message, (size_t)n, "code");
 
         refuse(s, text ? text : "the command could not be run", remedy, code);
+    } else if (strcmp(op, "withdrawn") == 0) {
+        s->end = END_WITHDRAWN;
     } else if (strcmp(op, "exited") == 0) {
         s->has_status = true;
         s->status = (int)record_get_i64(s->message, (size_t)n, "status", 0);
         s->by_itself = record_get_i64(s->message, (size_t)n, "gave_way", 1) == 0;
     }
-    return true;
+    return n;
 }
 
 /* ---- the end ------------------------------------------------------------------------------- */
+
+/* What init said last may still be on its way to us: it counts, however init itself ended. */
+static void hear_init_out(struct supervise *s)
+{
+    while (s->init >= 0 && take_init_message(s) > 0)
+        ;
+}
 
 /* Returns once nothing of the task is left, however long that takes. */
 static void wait_until_gone(struct supervise *s)
@@ -307,10 +351,10 @@ static void judge(struct supervise *s, bool oom, int *ret_code, int *ret_signal)
     *ret_signal = 0;
     if (s->end == END_REFUSED)
         return;
-    if (s->phase == BUILDING && s->kill_at_ms > 0) {
+    if (s->end == END_WITHDRAWN) {
         *ret_signal = SIGTERM;
         set_reason(s, "stopped before it ran");
-    } else if (s->phase == BUILDING) {
+    } else if (s->phase == BUILDING && s->stop != STOP_FORCE) {
         s->end = END_REFUSED;
         reason_from_log(s);
         return;
@@ -327,7 +371,7 @@ static void judge(struct supervise *s, bool oom, int *ret_code, int *ret_signal)
         return;
     if (oom)
         set_reason(s, "out of memory: the task used more than its memory limit");
-    else if (s->killed && *ret_signal == SIGKILL && s->kill_at_ms > 0)
+    else if (s->stop >= STOP_KILL && *ret_signal == SIGKILL)
         snprintf(s->reason, sizeof(s->reason), "killed after a grace of %" PRId64 " ms",
                  s->grace_ms);
     else if (!s->has_status)
@@ -345,7 +389,7 @@ static void compose_record(struct supervise *s)
     record_add(&s->record, "kind", s->end == END_REFUSED ? "refused" : "exited");
     record_add_i64(&s->record, "exit_code", code);
     record_add_i64(&s->record, "exit_signal", sig);
-    record_add_i64(&s->record, "stopped", s->kill_at_ms > 0 && !s->by_itself);
+    record_add_i64(&s->record, "stopped", s->stop != STOP_NONE && !s->by_itself);
     record_add_i64(&s->record, "oom", oom);
     record_add_i64(&s->record, "cpu_ns", used_cpu_ns(s));
     record_add_i64(&s->record, "started_boot_ms", s->started_ms);
@@ -409,7 +453,9 @@ static int finish(struct supervise *s)
 {
     bool written;
 
+    hear_init_out(s); /* who init is, for one */
     wait_until_gone(s);
+    hear_init_out(s);
     drain_log(s);
     compose_record(s);
     log_writer_done(&s->log);
@@ -447,9 +493,9 @@ static int timeout_ms(const struct supervise *s)
 {
     int64_t left;
 
-    if (s->kill_at_ms == 0 || s->killed)
+    if (!step_awaited(s))
         return -1;
-    left = s->kill_at_ms - clock_boot_ms();
+    left = s->stop_next_ms - clock_boot_ms();
     if (left < 0)
         return 0;
     return left > 60000 ? 60000 : (int)left + 1;
@@ -467,8 +513,10 @@ static void loop(struct supervise *s)
 {
     for (;;) {
         struct pollfd p[] = {
-            {.fd = s->init, .events = POLLIN},     {.fd = s->signals, .events = POLLIN},
-            {.fd = s->log_pipe, .events = POLLIN}, {.fd = s->engine, .events = POLLIN},
+            {.fd = s->init, .events = s->owed ? POLLIN | POLLOUT : POLLIN},
+            {.fd = s->signals, .events = POLLIN},
+            {.fd = s->log_pipe, .events = POLLIN},
+            {.fd = s->engine, .events = POLLIN},
             {.fd = s->listener, .events = POLLIN},
         };
 
@@ -476,22 +524,19 @@ static void loop(struct supervise *s)
             return;
         if (p[2].revents)
             pump_log(s);
-        if (p[0].revents && !take_init_message(s)) {
+        if (p[0].revents && take_init_message(s) == 0) {
             close(s->init);
             s->init = -1;
         }
-        if (p[1].revents && take_signals(s)) {
-            /* What init said last may still be on its way to us. */
-            while (s->init >= 0 && recv(s->init, &(char){0}, 1, MSG_PEEK | MSG_DONTWAIT) > 0)
-                (void)take_init_message(s);
+        if (p[1].revents && take_signals(s))
             return;
-        }
         if (p[3].revents)
             take_engine_message(s);
         if (p[4].revents)
             accept_engine(s);
-        if (s->kill_at_ms > 0 && !s->killed && clock_boot_ms() >= s->kill_at_ms)
-            kill_now(s);
+        if (step_awaited(s) && clock_boot_ms() >= s->stop_next_ms)
+            take_step(s, s->stop + 1);
+        tell_init(s);
     }
 }
 
