@@ -60,7 +60,9 @@ static void resume(struct http_request *r)
 {
     struct api_call *call = r->user;
 
-    if (call->command.status < 0)
+    if (call->command.status == -ENOENT && call->gone)
+        call->gone(call);
+    else if (call->command.status < 0)
         call_fail(call, call->command.status, &call->command.err);
     else
         call->then(call);

@@ -24,6 +24,8 @@ struct exec {
     const char *const *command;
     int32_t command_count;
     bool tty;
+    uint64_t workload;
+    int32_t task;
     char intent[MODEL_INTENT_MAX];
     int fd; /* ours until the relay takes it */
 };
@@ -49,6 +51,12 @@ static int decode(struct api_call *call, struct json_object *json, struct exec *
     return r;
 }
 
+static int not_running(uint64_t workload, int32_t task, struct err *err)
+{
+    return err_set(err, -EBUSY, ERR_CONFLICT, NULL, "wait until it runs ('allot show')",
+                   "task %d of workload %llu is not running", task, (unsigned long long)workload);
+}
+
 static int find_intent(struct api_call *call, struct exec *e, struct err *err)
 {
     struct model_workload w;
@@ -65,9 +73,9 @@ static int find_intent(struct api_call *call, struct exec *e, struct err *err)
     if (r < 0)
         return r;
     if (t.state != MODEL_TASK_RUNNING)
-        return err_set(err, -EBUSY, ERR_CONFLICT, NULL, "wait until it runs ('allot show')",
-                       "task %d of workload %llu is not running", t.index,
-                       (unsigned long long)w.id);
+        return not_running(w.id, t.index, err);
+    e->workload = w.id;
+    e->task = t.index;
     model_intent_format(w.id, t.index, t.attempt, e->intent);
     e->team = w.team;
     return 0;
@@ -82,6 +90,8 @@ static void run(struct api_call *call)
 
     c->status =
         config->engine->exec(config->engine_ctx, e->intent, e->command, e->tty, &e->fd, &c->err);
+    if (c->status == -ENOENT) /* it has ended since its row was read */
+        c->status = not_running(e->workload, e->task, &c->err);
     if (c->status < 0 && c->err.code == NULL)
         err_set(&c->err, c->status, ERR_UNAVAILABLE, NULL, NULL, "task %s cannot be reached: %s",
                 e->intent, strerror(-c->status));

@@ -63,6 +63,7 @@ struct api_call {
     int64_t asked_ms; /* boot clock: when the store was asked about the token */
     struct core_command command;
     void (*then)(struct api_call *call);
+    void (*gone)(struct api_call *call);    /* see call_submit() */
     void *data;                             /* the handler's */
     void (*cleanup)(struct api_call *call); /* of data, if set; called when the call ends */
     const char *key;                        /* Idempotency-Key held in api.keys, or NULL */
@@ -80,7 +81,11 @@ void call_reply(struct api_call *call, int status, struct strbuf *body);
 /* 204. */
 void call_reply_empty(struct api_call *call);
 
-/* Hands call->command (kind and inputs filled in) to core; THEN runs when it has succeeded. */
+/*
+ * Hands call->command (kind and inputs filled in) to core; THEN runs when it has succeeded. What
+ * was found in the store may have ended before core hears of it: where call->gone is set it runs
+ * instead of a 404, and answers as for what has ended.
+ */
 void call_submit(struct api_call *call, enum core_command_kind kind,
                  void (*then)(struct api_call *call));
 /* Runs SIDE on a thread of its own, then call->then on an HTTP thread. */

@@ -114,6 +114,27 @@ static void reply_stopping(struct api_call *call)
     call_reply(call, 202, &body);
 }
 
+/* The row of an end that is not durable yet does not tell it. */
+static int refuse_ended(const struct model_workload *w, struct err *err)
+{
+    bool told = model_workload_state_is_final(w->state);
+
+    return err_set(err, -EBUSY, ERR_CONFLICT, "id", NULL, "workload %llu has ended%s%s",
+                   (unsigned long long)w->id, told ? ": " : "",
+                   told ? model_workload_state_name(w->state) : "");
+}
+
+static void refuse_gone(struct api_call *call)
+{
+    struct model_workload w;
+    struct err err = ERR_INIT;
+    int r = call_find_workload(call, call->args[0], &w, &err);
+
+    if (r == 0)
+        r = refuse_ended(&w, &err);
+    call_fail(call, r, &err);
+}
+
 void handle_workload_stop(struct api_call *call)
 {
     struct model_workload w;
@@ -131,13 +152,13 @@ void handle_workload_stop(struct api_call *call)
     if (r == 0)
         r = call_find_workload(call, call->args[0], &w, &err);
     if (r == 0 && model_workload_state_is_final(w.state))
-        r = err_set(&err, -EBUSY, ERR_CONFLICT, "id", NULL, "workload %llu has ended: %s",
-                    (unsigned long long)w.id, model_workload_state_name(w.state));
+        r = refuse_ended(&w, &err);
     if (r < 0) {
         call_fail(call, r, &err);
         return;
     }
     call->command.id = w.id;
+    call->gone = refuse_gone;
     call_submit(call, CORE_WORKLOAD_STOP, reply_stopping);
 }
 
@@ -153,8 +174,8 @@ static void reply_explanation(struct api_call *call)
     call_reply(call, 200, &body);
 }
 
-/* Core knows only what lives; what has ended is explained from its row. */
-static void explain_ended(struct api_call *call, const struct model_workload *m)
+/* Core knows only what lives; the rest is explained from its row. */
+static void explain_row(struct api_call *call, const struct model_workload *m)
 {
     struct model_explanation *x = arena_new(call_arena(call), struct model_explanation);
 
@@ -170,6 +191,19 @@ static void explain_ended(struct api_call *call, const struct model_workload *m)
     reply_explanation(call);
 }
 
+/* It has ended meanwhile; or its end is not durable yet, and then everybody is told what is. */
+static void explain_gone(struct api_call *call)
+{
+    struct model_workload w;
+    struct err err = ERR_INIT;
+    int r = call_find_workload(call, call->args[0], &w, &err);
+
+    if (r < 0)
+        call_fail(call, r, &err);
+    else
+        explain_row(call, &w);
+}
+
 void handle_workload_explain(struct api_call *call)
 {
     struct model_workload w;
@@ -179,9 +213,10 @@ void handle_workload_explain(struct api_call *call)
     if (r < 0) {
         call_fail(call, r, &err);
     } else if (model_workload_state_is_final(w.state)) {
-        explain_ended(call, &w);
+        explain_row(call, &w);
     } else {
         call->command.id = w.id;
+        call->gone = explain_gone;
         call_submit(call, CORE_EXPLAIN, reply_explanation);
     }
 }

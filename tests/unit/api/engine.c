@@ -130,9 +130,9 @@ static int on_exec(void *engine, const char *intent, const char *const *command,
     pthread_t thread;
     int pair[2];
 
-    if (strcmp(command[0], "absent") == 0) {
+    if (strcmp(command[0], "late") == 0) { /* for a task that has just ended */
         free(echo);
-        return err_set(err, -ENOENT, ERR_NOT_FOUND, NULL, NULL, "no such program");
+        return err_set(err, -ENOENT, ERR_NOT_FOUND, NULL, NULL, "task %s is not running", intent);
     }
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
         return -errno;

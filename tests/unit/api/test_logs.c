@@ -231,7 +231,7 @@ static void exec_is_refused_like_anything_else(void **state)
     assert_int_equal(upgrade(f, f->bob, EXEC, "{\"command\":[\"sh\"]}", &fd), 404);
     assert_int_equal(upgrade(f, f->ada, EXEC, "{\"command\":[]}", &fd), 400);
     assert_int_equal(upgrade(f, f->ada, EXEC, "{}", &fd), 400);
-    assert_int_equal(upgrade(f, f->ada, EXEC, "{\"command\":[\"absent\"]}", &fd), 404);
+    assert_int_equal(upgrade(f, f->ada, EXEC, "{\"command\":[\"late\"]}", &fd), 409);
     assert_int_equal(
         upgrade(f, f->ada, "/v1/workloads/1/tasks/9/exec", "{\"command\":[\"sh\"]}", &fd), 404);
     engine_exit(f, "1.0.0", 0);

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Submit, list, get, stop, explain. */
 #include <pthread.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
+#include "core/core.h"
 #include "fixture.h"
 
 #define ONE(team) "{\"team\":\"" team "\",\"gpus\":1,\"command\":[\"true\"]}"
@@ -317,6 +320,76 @@ static void what_has_ended_is_explained_too(void **state)
     assert_true(text(f, "sentence")[0] != '\0');
 }
 
+/* A command that holds core up until it is let go. */
+struct hold {
+    struct core_command command;
+    sem_t held, go;
+};
+
+static void hold_core(struct core_command *c)
+{
+    struct hold *h = c->user;
+
+    sem_post(&h->held);
+    sem_wait(&h->go);
+}
+
+struct asking {
+    struct fixture *f;
+    const char *method, *path;
+    int status;
+};
+
+static void *ask_aside(void *arg)
+{
+    struct asking *a = arg;
+
+    a->status = ask(a->f, a->f->ada, a->method, a->path, NULL);
+    return NULL;
+}
+
+/* Asks about workload 1, which runs, while core has yet to hear that it ends. */
+static int ask_in_the_instant_of_its_end(struct fixture *f, const char *method, const char *path)
+{
+    struct hold h = {.command = {.kind = CORE_EXPLAIN_BRIEF, .done = hold_core, .user = &h}};
+    struct asking a = {f, method, path, 0};
+    pthread_t thread;
+
+    wait_state(f, submit(f, f->ada, ONE("vision")), "running");
+    while (strcmp(text(f, "tasks_detail.0.state"), "running") != 0)
+        assert_int_equal(ask(f, f->ada, "GET", "/v1/workloads/1", NULL), 200);
+    sem_init(&h.held, 0, 0);
+    sem_init(&h.go, 0, 0);
+    core_submit(f->core, &h.command);
+    sem_wait(&h.held);
+    engine_exit(f, "1.0.0", 0);
+    assert_int_equal(pthread_create(&thread, NULL, ask_aside, &a), 0);
+    usleep(100000); /* it finds the row and waits for core behind the end */
+    sem_post(&h.go);
+    pthread_join(thread, NULL);
+    wait_state(f, 1, "succeeded"); /* H is not used any more */
+    arena_done(&h.command.arena);
+    sem_destroy(&h.held);
+    sem_destroy(&h.go);
+    return a.status;
+}
+
+static void what_ends_in_that_instant_is_explained(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_int_equal(ask_in_the_instant_of_its_end(f, "GET", "/v1/workloads/1/explain"), 200);
+    assert_int_equal(ask(f, f->ada, "GET", "/v1/workloads/1/explain", NULL), 200);
+    assert_string_equal(text(f, "state"), "succeeded");
+}
+
+static void what_ends_in_that_instant_is_stopped_no_more(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_int_equal(ask_in_the_instant_of_its_end(f, "POST", "/v1/workloads/1/stop"), 409);
+}
+
 static void a_workload_is_stopped(void **state)
 {
     struct fixture *f = *state;
@@ -366,6 +439,8 @@ int main(void)
         TEST(one_shows_all_of_its_tasks),
         TEST(what_waits_says_why),
         TEST(what_has_ended_is_explained_too),
+        TEST(what_ends_in_that_instant_is_explained),
+        TEST(what_ends_in_that_instant_is_stopped_no_more),
         TEST(a_workload_is_stopped),
         TEST(allocations_are_listed),
     };
