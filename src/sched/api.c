@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "sched/hold.h"
+#include "sched/index.h"
 #include "sched/mix.h"
 #include "sched/node.h"
 #include "sched/place.h"
@@ -12,6 +13,8 @@
 #include "sched/trade.h"
 #include "sched/units.h"
 #include "sched/workload.h"
+
+#define INDEX_FROM 8 /* nodes: fewer are scanned faster */
 
 void sched_config_default(struct sched_config *ret_config)
 {
@@ -47,6 +50,10 @@ struct sched *sched_create(const struct sched_config *config)
     s->freed_epoch = s->outside_epoch = 1;
     s->placing = mem_new(1, sizeof(*s->placing));
     s->evicting = evicting_new();
+    s->states = states_new();
+    s->index = index_new();
+    s->index_from = INDEX_FROM;
+    s->nodes_epoch = 1;
     s->mix = mix_new();
     mix_refresh(s);
     team_root_init(s);
@@ -137,6 +144,8 @@ void sched_destroy(struct sched *s)
     placing_free(s->placing);
     evicting_free(s->evicting);
     mix_free(s->mix);
+    index_free(s->index);
+    states_free(s->states);
     free(s);
 }
 

@@ -2,6 +2,7 @@
 #include "sched/fit.h"
 
 #include "sched/shape.h"
+#include "sched/states.h"
 
 bool fit_accepts(const struct node *n, const struct shape *shape)
 {
@@ -224,6 +225,7 @@ bool fit_devices(const struct node *n, const struct shape *shape, unsigned mask,
 void fit_take(struct node *n, const struct shape *shape, const uint16_t *devices, uint32_t count,
               enum view view, int sign)
 {
+    states_note(n);
     n->cpu_used[view] += sign * shape->cpu;
     n->memory_used[view] += sign * shape->memory;
     for (uint32_t k = 0; k < count; k++) {

@@ -10,6 +10,7 @@
 #include "sched/move.h"
 #include "sched/queue.h"
 #include "sched/shape.h"
+#include "sched/states.h"
 #include "sched/task.h"
 #include "sched/window.h"
 
@@ -203,7 +204,7 @@ int sched_topology_set(struct sched *s, const char *const *levels, uint32_t coun
 
 /* ---- set and remove ---------------------------------------------------------------------- */
 
-static bool node_before(const struct node *a, const struct node *b)
+bool node_before(const struct node *a, const struct node *b)
 {
     return a->order != b->order ? a->order < b->order : a->id < b->id;
 }
@@ -235,6 +236,15 @@ void node_use_changed(struct sched *s)
     s->retry = s->retry_all = true;
 }
 
+static void node_list_move(struct sched *s, struct node *n, bool is_new, uint64_t order)
+{
+    if (!is_new)
+        node_list_remove(s, n);
+    n->order = order;
+    node_list_insert(s, n);
+    s->nodes_epoch++;
+}
+
 static void inventory_changed(struct sched *s, bool charges)
 {
     if (charges && shape_charges_refresh(s))
@@ -252,17 +262,19 @@ int sched_node_set(struct sched *s, const struct sched_node *node)
     if (is_new) {
         n = mem_new(1, sizeof(*n));
         n->id = node->id;
+        n->states = s->states;
     }
     int r = node_devices(s, n, node, &changed);
     if (r < 0)
         return r;
+    const char *type = string_intern(s, node->gpu_type);
     if (is_new)
         map_put(&s->nodes, n->id, n);
-    else
-        node_list_remove(s, n);
-    n->order = node->order;
-    node_list_insert(s, n);
-    const char *type = string_intern(s, node->gpu_type);
+    if (is_new || n->order != node->order)
+        node_list_move(s, n, is_new, node->order);
+    else if (type != n->gpu_type)
+        s->nodes_epoch++;
+    states_note(n);
     changed = changed || type != n->gpu_type || node->label_count > 0 || n->label_count > 0;
     n->gpu_type = type;
     n->cpu = node->cpu_milli;
@@ -298,6 +310,7 @@ int sched_node_remove(struct sched *s, uint64_t id)
     node_untouch(s, n);
     window_changed(s, n, true);
     node_list_remove(s, n);
+    s->nodes_epoch++;
     map_del(&s->nodes, id);
     node_free(n);
     inventory_changed(s, true);
@@ -363,11 +376,15 @@ void node_refused(struct sched *s, struct node *n, uint64_t workload)
     doublings = doublings < REFUSALS_MAX ? doublings : REFUSALS_MAX;
     n->avoid_until_ms =
         qty_add_sat(s->now_ms, qty_mul_div(s->config.backoff_ms, (int64_t)1 << doublings, 1));
+    states_avoided(s, n, n->avoid_until_ms);
 }
 
 void node_launched(struct node *n)
 {
     n->refused_by = 0;
     n->refusals = 0;
+    if (n->avoid_until_ms == 0)
+        return;
     n->avoid_until_ms = 0;
+    states_note(n);
 }

@@ -25,6 +25,9 @@ static inline bool node_takes(const struct node *n)
     return n->up && n->schedulable && !n->in_window;
 }
 
+/* Node order: does A come before B? */
+bool node_before(const struct node *a, const struct node *b);
+
 /* Something left the node, now or in VIEW_THEN: what did not fit there may fit. */
 void node_touch(struct sched *s, struct node *n);
 

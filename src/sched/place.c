@@ -6,6 +6,7 @@
 
 #include "sched/fit.h"
 #include "sched/gate.h"
+#include "sched/index.h"
 #include "sched/node.h"
 #include "sched/shape.h"
 #include "sched/task.h"
@@ -42,46 +43,54 @@ struct run {
 
 /* ---- choosing a node --------------------------------------------------------------------- */
 
-#define SCORE_PARTS 6
-
-struct score {
-    int64_t part[SCORE_PARTS];
-};
-
-static bool score_less(const struct score *a, const struct score *b)
+/* Up to four parts, each below 2^21 (devices, or milli of all of them), the first decides. */
+static struct index_score score_of(const struct sched *s, const struct index_key *key,
+                                   const struct node *n, const struct fit *f)
 {
-    for (int i = 0; i < SCORE_PARTS; i++)
-        if (a->part[i] != b->part[i])
-            return a->part[i] < b->part[i];
-    return false;
+    const struct shape *shape = key->shape;
+    uint64_t part[4] = {0};
+    uint32_t whole = shape_whole(shape);
+    if (key->spread) {
+        part[0] = n->mark;
+        part[1] = f->opened;
+        part[2] = DEVICES_MAX - f->idle;
+        part[3] = (uint64_t)f->slack;
+    } else if (whole > 0) {
+        part[0] = f->idle < key->rest;
+        part[1] = f->idle < key->rest ? DEVICES_MAX - f->idle : f->idle;
+    } else if (shape->mig_count > 0) {
+        part[0] = (uint64_t)f->slack;
+        part[1] = f->idle;
+    } else if (shape->device_count > 0) {
+        part[0] = f->opened;
+        part[1] = (uint64_t)f->slack;
+        part[2] = f->idle;
+    } else { /* leave hosts of idle devices to those who need them */
+        part[0] = f->idle;
+        part[1] = n->device_count;
+    }
+    uint64_t avoided = n->avoid_until_ms > s->now_ms ? INDEX_AVOIDED : 0;
+    return (struct index_score){avoided | part[0], part[1] << 42 | part[2] << 21 | part[3]};
 }
 
-static struct score score_of(const struct run *r, const struct node *n, const struct shape *shape,
-                             const struct fit *f)
+/* INDEX_NO_PLACE where it does not fit; whether the node takes work is not asked. */
+static struct index_score score_on(struct sched *s, const struct index_key *key,
+                                   const struct node *n)
 {
-    struct score sc = {{n->avoid_until_ms > r->s->now_ms, fit_type_rank(n, shape)}};
-    uint32_t whole = shape_whole(shape);
-    if (r->job->spread) {
-        sc.part[2] = n->mark;
-        sc.part[3] = f->opened;
-        sc.part[4] = -(int64_t)f->idle;
-        sc.part[5] = f->slack;
-    } else if (whole > 0) {
-        uint32_t rest = r->whole_left > whole ? r->whole_left - whole : 0;
-        sc.part[2] = f->idle < rest;
-        sc.part[3] = f->idle < rest ? -(int64_t)f->idle : (int64_t)f->idle;
-    } else if (shape->mig_count > 0) {
-        sc.part[2] = f->slack;
-        sc.part[3] = f->idle;
-    } else if (shape->device_count > 0) {
-        sc.part[2] = f->opened;
-        sc.part[3] = f->slack;
-        sc.part[4] = f->idle;
-    } else { /* leave hosts of idle devices to those who need them */
-        sc.part[2] = f->idle;
-        sc.part[3] = n->device_count;
-    }
-    return sc;
+    struct fit f;
+    if (!fit_node(n, key->shape, key->mask, s->placing->trial, &f))
+        return INDEX_NO_PLACE;
+    return score_of(s, key, n, &f);
+}
+
+/* What the index asks; see index_score_fn. Nodes with a window are looked at one by one: whether
+ * they take work depends on how long it runs. */
+static struct index_score judge(struct sched *s, const struct index_key *key, const struct node *n)
+{
+    bool any = (key->mask & MASK(VIEW_EMPTY)) && !(key->mask & MASK_USABLE);
+    if (n->windowed || (!any && !node_takes(n)))
+        return INDEX_NO_PLACE;
+    return score_on(s, key, n);
 }
 
 /* Does the node take work at the time that is asked about? */
@@ -112,13 +121,21 @@ static bool node_usable(const struct run *r, const struct node *n, const struct 
     return fit_accepts(n, shape);
 }
 
+/* Only where it is asked for: a mark makes the node another one for everybody. */
+static void mark_node(struct node *n, int sign)
+{
+    n->mark += (uint32_t)sign;
+    states_note(n);
+}
+
 static void spot_take(const struct run *r, const struct spot *spot, int sign)
 {
     for (int v = 0; v < VIEWS; v++)
         if (r->mask & MASK(v))
             fit_take(spot->node, spot->shape, spot_devices(r->p, spot), spot->count, (enum view)v,
                      sign);
-    spot->node->mark += (uint32_t)sign;
+    if (r->job->spread)
+        mark_node(spot->node, sign);
 }
 
 static void spot_add(struct run *r, uint32_t t, struct shape *shape, struct node *n,
@@ -143,9 +160,67 @@ static void spots_drop(struct run *r, size_t from)
     }
 }
 
-static bool place_task(struct run *r, uint32_t t)
+static struct index_question question_of(const struct run *r, const struct shape *shape)
+{
+    uint32_t whole = shape_whole(shape), rest = 0;
+    if (whole > 0 && r->whole_left > whole)
+        rest = r->whole_left - whole < INDEX_REST_MAX ? r->whole_left - whole : INDEX_REST_MAX;
+    return (struct index_question){
+        .key = {.shape = shape,
+                .mask = r->mask & ~(MASK_NO_TOPOLOGY | MASK_NO_WINDOW | MASK_MOVING),
+                .spread = r->job->spread,
+                .rest = r->job->spread ? 0 : rest},
+        .shape = shape,
+        .level = r->level,
+        .group_level = r->group_level,
+        .domain = r->domain,
+        .group_domain = r->group_domain,
+    };
+}
+
+struct best {
+    struct node *node;
+    struct index_score score;
+    uint32_t rank; /* of its type */
+};
+
+/* N is the best so far if it is better than that, or as good and before it in node order. */
+static void best_offer(const struct run *r, const struct index_question *q, struct node *n,
+                       struct best *best)
+{
+    if (!node_usable(r, n, q->shape))
+        return;
+    struct index_score score = score_on(r->s, &q->key, n);
+    uint32_t rank = fit_type_rank(n, q->shape);
+    const struct node *b = best->node;
+    if (!index_places(score) || (b != NULL && index_better(best->score, best->rank, score, rank)))
+        return;
+    if (b == NULL || index_better(score, rank, best->score, best->rank) || node_before(n, b))
+        *best = (struct best){n, score, rank};
+}
+
+static struct node *choose(const struct run *r, const struct shape *shape)
 {
     struct sched *s = r->s;
+    struct index_question q = question_of(r, shape);
+    struct best best = {0};
+    struct node *indexed;
+    if (s->node_list.len >= s->index_from && index_find(s, &q, judge, 1, &indexed)) {
+        if (s->windows.len == 0)
+            return indexed;
+        if (indexed != NULL)
+            best_offer(r, &q, indexed, &best);
+        for (size_t i = 0; i < s->windows.len; i++)
+            best_offer(r, &q, s->windows.items[i], &best);
+    } else {
+        for (size_t i = 0; i < s->node_list.len; i++)
+            best_offer(r, &q, s->node_list.items[i], &best);
+    }
+    return best.node;
+}
+
+static bool place_task(struct run *r, uint32_t t)
+{
     struct placing *p = r->p;
     struct shape *shape = job_task(r->job, t)->shape;
     struct fit f;
@@ -157,24 +232,10 @@ static bool place_task(struct run *r, uint32_t t)
             return true;
         }
     }
-    struct node *best = NULL;
-    struct score best_score;
-    uint32_t best_count = 0;
-    for (size_t i = 0; i < s->node_list.len; i++) {
-        struct node *n = s->node_list.items[i];
-        if (!node_usable(r, n, shape) || !fit_node(n, shape, r->mask, p->trial, &f))
-            continue;
-        struct score sc = score_of(r, n, shape, &f);
-        if (best != NULL && !score_less(&sc, &best_score))
-            continue;
-        best = n;
-        best_score = sc;
-        best_count = f.count;
-        memcpy(p->best, p->trial, f.count * sizeof(p->best[0]));
-    }
-    if (best == NULL)
+    struct node *best = choose(r, shape);
+    if (best == NULL || !fit_node(best, shape, r->mask, p->trial, &f))
         return false;
-    spot_add(r, t, shape, best, p->best, best_count);
+    spot_add(r, t, shape, best, p->trial, f.count);
     uint32_t whole = shape_whole(shape);
     r->whole_left -= whole < r->whole_left ? whole : r->whole_left;
     return true;
@@ -276,27 +337,30 @@ static uint32_t domain_present(const struct workload *w, int level, int64_t grou
     return NO_DOMAIN;
 }
 
+/* Does a domain lie in the one that the gang is bound to, as far as its first node says? */
+static bool domain_within(const struct run *r, int level, const struct node *member)
+{
+    return r->level < 0 || r->level >= level || member->domain[r->level] == r->domain;
+}
+
 /* Calls TRY for each domain of LEVEL, in node order, until one holds the tasks. The tightest
  * would be better still where several do; node order is what is promised. */
 static bool each_domain(struct run *r, int level, uint32_t present, int *slot_level,
                         uint32_t *slot_domain, bool (*try_one)(struct run *, void *), void *arg)
 {
-    struct sched *s = r->s;
-    size_t count = s->domains.len + 1;
-    bool *seen = mem_new(count, sizeof(*seen));
+    uint32_t count, members;
+    const uint32_t *domains = states_domains(r->s, level, &count);
     bool found = false;
-    *slot_level = level;
-    for (size_t i = 0; i < s->node_list.len && !found; i++) {
-        uint32_t domain = s->node_list.items[i]->domain[level];
-        if (domain == NO_DOMAIN || seen[domain] || (present != NO_DOMAIN && domain != present))
+    for (uint32_t i = 0; i < count && !found; i++) {
+        struct node *const *first = states_domain(r->s, domains[i], &members);
+        if ((present != NO_DOMAIN && domains[i] != present) || !domain_within(r, level, first[0]))
             continue;
-        seen[domain] = true;
-        *slot_domain = domain;
+        *slot_level = level;
+        *slot_domain = domains[i];
         found = try_one(r, arg);
     }
     if (!found)
         *slot_level = -1;
-    free(seen);
     return found;
 }
 
@@ -378,7 +442,7 @@ static void mark_present(const struct workload *w, int sign)
 {
     for (uint32_t t = 0; w != NULL && w->tasks != NULL && t < w->group->job->task_count; t++)
         if (w->tasks[t].node != NULL)
-            w->tasks[t].node->mark += (uint32_t)sign;
+            mark_node(w->tasks[t].node, sign);
 }
 
 bool place_gang(struct sched *s, const struct job_shape *job, const struct workload *w,

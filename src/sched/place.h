@@ -33,7 +33,7 @@ struct placing {
     VEC(struct spot) spots;
     VEC(uint16_t) devices;
     VEC(uint32_t) quota;
-    uint16_t trial[DEVICES_MAX], best[DEVICES_MAX];
+    uint16_t trial[DEVICES_MAX];
 };
 
 /* NULL is fine. */

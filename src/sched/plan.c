@@ -7,6 +7,7 @@
 #include "sched/fit.h"
 #include "sched/gate.h"
 #include "sched/place.h"
+#include "sched/states.h"
 #include "sched/task.h"
 #include "sched/team.h"
 #include "sched/units.h"
@@ -36,6 +37,7 @@ int64_t plan_task_end(const struct sched *s, const struct task *t, bool *ret_dec
 static void view_copy(struct sched *s)
 {
     size_t it = 0;
+    states_note_view(s, VIEW_PLAN);
     s->root.used[VIEW_PLAN] = s->root.used[VIEW_THEN];
     s->root.firm[VIEW_PLAN] = s->root.firm[VIEW_THEN];
     for (struct team *t; (t = map_next(&s->teams, &it)) != NULL;) {

@@ -6,6 +6,7 @@
 #include "sched/gang.h"
 #include "sched/node.h"
 #include "sched/queue.h"
+#include "sched/states.h"
 #include "sched/tree.h"
 #include "sched/workload.h"
 
@@ -39,6 +40,8 @@ void window_changed(struct sched *s, struct node *n, bool gone)
         i++;
     bool listed = i < s->windows.len, lists = !gone && n->window_until_ms > s->now_ms;
     n->in_window = lists && inside(s, n);
+    n->windowed = lists;
+    states_note(n);
     if (lists && !listed)
         vec_push(&s->windows, n);
     if (lists || !listed)

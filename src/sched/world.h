@@ -288,6 +288,7 @@ struct node {
     uint32_t label_count;
     bool up, schedulable;
     bool in_window;                          /* of maintenance, since window_step() */
+    bool windowed;                           /* listed in sched.windows */
     int64_t window_from_ms, window_until_ms; /* until 0 = none */
     int64_t cpu, memory;
     int64_t cpu_used[VIEWS], memory_used[VIEWS];
@@ -300,6 +301,9 @@ struct node {
     int64_t avoid_until_ms;    /* not used before then where another node fits */
     bool touched;              /* in sched.touched */
     uint32_t mark;             /* scratch of place.c: tasks of the workload being placed */
+    struct state_world *states; /* see states.h; NULL = nobody follows it */
+    uint64_t noted;             /* where its last entry in the change log ends */
+    uint32_t position, slot;    /* in node_list, and in the numbering by type */
 };
 
 /* ---- the whole --------------------------------------------------------------------------- */
@@ -334,6 +338,7 @@ struct sched {
     VEC(const char *) domains;  /* paths of labels, interned; a domain is its index + 1 */
     uint64_t outside_epoch;     /* counts what the caller reports, but for awaited stops */
     uint64_t inventory_epoch;   /* counts changes of nodes and topology */
+    uint64_t nodes_epoch;       /* counts changes of which nodes there are, and in what order */
     uint64_t freed_epoch;       /* counts events after which something may fit that did not */
     struct amounts capacity;    /* what shares are made of; see node_capacity() */
     bool capacity_stale;        /* nodes changed, or the use of a drained one */
@@ -373,6 +378,9 @@ struct sched {
     uint64_t trades_epoch;         /* outside_epoch of what is in them */
     uint64_t passed_epoch;         /* outside_epoch when a victim was passed over for it; or 0 */
     struct placing *placing;       /* scratch, see place.h */
+    struct state_world *states;    /* of nodes, see states.h */
+    struct index *index;           /* of places, see index.h */
+    size_t index_from;             /* so many nodes are worth an index; tests set it */
     struct evicting *evicting;     /* scratch, see evict.h */
     struct mix *mix;               /* of requests, see mix.h */
 };
