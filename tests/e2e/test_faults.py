@@ -27,7 +27,9 @@ from e2e.harness import (ALLOT, BUILD, SANITIZED, Failure, Server,  # noqa: E402
                          check_devices, equal, expect, ms, supervisors, wait_for)
 
 PYTHON = "/usr/bin/python3"
-SLOW = 3 if SANITIZED else 1  # how much longer an upper bound of time may be
+# Bounds of time only tell what comes from what never does: a busy machine may take its time.
+SLOW = 10 if SANITIZED else 3
+PATIENCE = 60  # seconds to wait for anything that has to come
 
 server = Server(simulate="8xH100")
 
@@ -60,7 +62,7 @@ def events(ident, kind=None, on=None):
     return [e for e in found if kind is None or e["type"] == kind]
 
 
-def ended(ident, on=None, seconds=30):
+def ended(ident, on=None, seconds=PATIENCE):
     """The workload once it is over."""
     s = on or server
     return wait_for(f"{ident} to end", lambda: next(
@@ -73,17 +75,17 @@ def running(ident, on=None):
     s = on or server
     s.wait_state(ident, "running")
     wait_for(f"the tasks of {ident} to run", lambda: all(
-        task["state"] == "running" for task in s.workload(ident)["tasks_detail"]))
+        task["state"] == "running" for task in s.workload(ident)["tasks_detail"]), PATIENCE)
 
 
 def wait_log(ident, text, on=None):
     def seen():
         log = (on or server).call("GET", f"/v1/workloads/{ident}/logs")
         return log.status == 200 and text.encode() in log.body
-    wait_for(f"{ident} to print {text!r}", seen)
+    wait_for(f"{ident} to print {text!r}", seen, PATIENCE)
 
 
-def nothing_left(mark, seconds=5):
+def nothing_left(mark, seconds=PATIENCE):
     wait_for("all processes of the task to be gone", lambda: not marked(mark), seconds)
 
 
@@ -141,7 +143,7 @@ def test_five_hundred_that_exit_at_once():
     idents = [w["id"] for w in answer.json["workloads"]]
     wanted = {ident: code(i) for i, ident in enumerate(idents)}
     for ident in idents:
-        ended(ident, seconds=60 * SLOW)
+        ended(ident, seconds=5 * PATIENCE)
     tasks, workloads = {}, {}
     while page := server.get(f"/v1/events?after={before}&limit=1000")["events"]:
         before = page[-1]["seq"]
@@ -236,7 +238,7 @@ def folder_bytes(ident):
 def test_a_task_that_fills_its_log():
     line = "x" * 99
     ident, _ = submit(f"yes {line} | head -c 200000000; echo; echo the last line")
-    equal(ended(ident, seconds=60)["state"], "succeeded", "state")
+    equal(ended(ident)["state"], "succeeded", "state")
     size = folder_bytes(ident)
     expect(1 << 20 < size <= 66 << 20, f"{size} bytes are kept of 200 MB")
     tail = server.allot("logs", "--tail", "3", str(ident)).stdout
@@ -319,7 +321,7 @@ def test_cancel_twice():
     time.sleep(0.3)
     equal(server.state(ident), "stopping", "a second stop changes nothing")
     equal(stop(ident, grace="200ms").status, 202, "a shorter grace")
-    equal(ended(ident, seconds=5 * SLOW)["state"], "cancelled", "state")
+    equal(ended(ident)["state"], "cancelled", "state")
     problem(stop(ident), 409, "conflict", str(ident))
     equal(len(events(ident, "task.ended")), 1, "ends of the task")
     equal(len(events(ident, "workload.ended")), 1, "ends of the workload")
@@ -479,7 +481,7 @@ def test_exec():
         wait_for("the second sleep", lambda: len(marked(mark)) >= 2)
         stop(ident, grace="200ms")
         ended(ident)
-        expect(held.wait(10) != 0, "an exec that was cut off says that all was well")
+        expect(held.wait(PATIENCE) != 0, "an exec that was cut off says that all was well")
     finally:
         held.kill()
     nothing_left(mark, 0)
@@ -614,7 +616,7 @@ def test_a_crowd_of_clients():
     for ident in own:
         stop(ident, grace="0s")
     for ident in own:
-        ended(ident, seconds=60)
+        ended(ident)
         equal(len(events(ident, "workload.ended")), 1, f"ends of {ident}")
     check_devices([row for ident in own for row in server.allocations(ident)])
 
@@ -686,7 +688,8 @@ def test_events_resume_without_gap_or_repetition():
         for ident in made:
             ended(ident)
     newest = server.get("/v1/events?limit=1")["next"]
-    wait_for("the reader to have all of them", lambda: reader.last and reader.last >= newest)
+    wait_for("the reader to have all of them", lambda: reader.last and reader.last >= newest,
+             PATIENCE)
     reader.ending = True
     reader.join()
     expect(reader.connections >= 4, f"only {reader.connections} connections")
@@ -731,7 +734,7 @@ def test_drain():
     time.sleep(0.5)
     equal((server.state(held), server.state(waiting)), ("running", "pending"), "after a crash")
     server.allot("node", "undrain", name)
-    server.wait_state(waiting, "running", seconds=5 * SLOW)
+    server.wait_state(waiting, "running")
     for ident in (held, waiting):
         stop(ident, grace="0s")
         ended(ident)
@@ -769,7 +772,7 @@ def test_pages_of_a_thousand():
 
 def test_stop():
     wait_for("the supervisors of tasks that have all ended to go",
-             lambda: not supervisors(server.folder))
+             lambda: not supervisors(server.folder), PATIENCE)
     equal(server.stop(), 0, "exit status of the server")
     log = server.log()
     for word in ("error", "Sanitizer"):
@@ -911,7 +914,7 @@ def test_a_full_disk():
         expect("no space left" in done.stderr, f"no clear error: {done.stderr}")
         # A task ends meanwhile.
         s.allot("exec", str(short), "--", "touch", "/tmp/go")
-        nothing_left(short_mark, 10)
+        nothing_left(short_mark)
         gone = time.time()
         equal(marked(long_mark), processes, "the other task")
         equal(s.get("/v1/workloads?limit=1000")["workloads"] != [], True, "reading still works")
@@ -951,12 +954,12 @@ def test_a_full_disk_is_waited_out():
         fill(filler)
         problem(refused(s), 503, "unavailable", "space")
         for _, mark in made:
-            nothing_left(mark, 10)
+            nothing_left(mark)
         gone = time.time()
         time.sleep(1.5)
         os.unlink(filler)
         for code, (ident, _) in enumerate(made, 1):
-            workload = ended(ident, on=s, seconds=5)
+            workload = ended(ident, on=s)
             equal((workload["state"], workload["exit_code"]), ("failed", code), "state, exit code")
             equal(len(events(ident, "task.ended", on=s)), 1, "ends")
             rows = s.allocations(ident)

@@ -317,13 +317,10 @@ static int start_command(struct inside *in, struct err *err)
     return 0;
 }
 
-int inside_main(uid_t uid, gid_t gid)
+static int live(struct inside *in, uid_t uid, gid_t gid)
 {
-    struct inside *in = calloc(1, sizeof(*in));
     struct err err = ERR_INIT;
 
-    if (in == NULL)
-        return 1;
     for (int fd = INSIDE_FD_CONTROL; fd < INSIDE_FD_SELF; fd++)
         (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
     (void)close_range(INSIDE_FD_SELF, ~0U, 0);
@@ -339,4 +336,19 @@ int inside_main(uid_t uid, gid_t gid)
     if (start_command(in, &err) < 0)
         return report_refused(&err);
     return run(in);
+}
+
+int inside_main(uid_t uid, gid_t gid)
+{
+    struct inside *in = calloc(1, sizeof(*in));
+    int r;
+
+    if (in == NULL)
+        return 1;
+    r = live(in, uid, gid);
+    free(in->argv);
+    free(in->env);
+    free(in->data);
+    free(in);
+    return r;
 }
