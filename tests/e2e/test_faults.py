@@ -923,7 +923,7 @@ def test_a_full_disk():
         # So does the server; on a full disk it comes back, or says why it cannot.
         s.kill()
         try:
-            s.start(10)
+            s.start(PATIENCE)
         except Failure as e:
             expect("space" in str(e), f"it does not start, and does not say why: {e}")
         os.unlink(filler)
@@ -1002,7 +1002,7 @@ def read_only_disk(image):
         equal(s.stop(), 0, "exit status of the server")
         equal(marked(mark), processes, "the task without a server")
         try:
-            s.start(10)
+            s.start(PATIENCE)
             raise Failure("a server started on a read-only store")
         except Failure as e:
             expect("read-only" in str(e).lower(), f"it does not say why: {e}")
