@@ -94,6 +94,17 @@ void sched_config_default(struct sched_config *ret_config);
 
 /* ---- teams ------------------------------------------------------------------------------ */
 
+#define SCHED_TYPES_MAX 64 /* of one team */
+
+/* What a team may use of one GPU type, in milli-GPU, charged to the type that work is placed on;
+ * beside the amounts of all types together. */
+struct sched_type_quota {
+    const char *gpu_type;
+    int64_t guarantee; /* bounds non-preemptible work, is not reclaimed; SCHED_UNLIMITED = not
+                          stated: only the guarantee of all types counts */
+    int64_t limit;     /* SCHED_UNLIMITED = none */
+};
+
 struct sched_team {
     uint64_t id;
     uint64_t parent; /* 0 = top of the tree */
@@ -102,6 +113,8 @@ struct sched_team {
     int64_t limit[SCHED_RESOURCES];     /* SCHED_UNLIMITED = none */
     int64_t weight;                     /* share of what is left over; 0 = none of it */
     int32_t priority;                   /* among siblings; higher gets surplus first */
+    const struct sched_type_quota *types; /* each type once */
+    uint32_t type_count;
 };
 
 /* Creates or changes a team. -ENOENT: unknown parent; -EINVAL: a cycle, or a parent that holds
@@ -119,6 +132,9 @@ struct sched_team_usage {
     int64_t entitled[SCHED_RESOURCES];
 };
 int sched_team_usage(struct sched *s, uint64_t id, struct sched_team_usage *ret_usage);
+/* Milli-GPU of one type, now: running, starting, stopping. -ENOENT: no such team, or it states no
+ * quota of that type and therefore does not count it. */
+int sched_team_type_used(struct sched *s, uint64_t id, const char *gpu_type, int64_t *ret_used);
 
 /* ---- nodes ------------------------------------------------------------------------------ */
 
@@ -252,6 +268,7 @@ struct sched_refusal {
     uint64_t available; /* the most there can ever be */
     enum sched_resource resource;
     uint32_t task;      /* the task that cannot be placed */
+    const char *gpu_type; /* the limit or guarantee is that of this type; NULL = of all */
 };
 
 /*
@@ -372,6 +389,7 @@ struct sched_explanation {
     int64_t free;                 /* free now, on nodes that could be used */
     int64_t missing;              /* how much less asked (or more free) would start it */
     uint64_t team;                /* whose limit or guarantee binds; else its own team */
+    const char *gpu_type; /* it binds for this type, and so do the numbers; NULL = for all */
     int64_t used, guarantee, limit, share; /* of that team, binding resource */
     uint32_t position;            /* 1 = next of its team */
     uint32_t pending;             /* how many wait in its team */

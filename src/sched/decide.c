@@ -5,6 +5,7 @@
 #include "sched/place.h"
 #include "sched/reserve.h"
 #include "sched/task.h"
+#include "sched/types.h"
 #include "sched/trade.h"
 #include "sched/workload.h"
 
@@ -25,10 +26,22 @@ static struct sched_decision *decision_add(struct sched *s, enum sched_decision_
     return d;
 }
 
+/* Does the task take a team past what it keeps of a GPU type? */
+static bool type_crossed(const struct team *t, const struct task *task)
+{
+    const struct type_quota *q = types_find(t, task->node->gpu_type);
+    if (q == NULL || q->guarantee == SCHED_UNLIMITED)
+        return false;
+    int64_t used = q->used[VIEW_THEN];
+    return used > q->guarantee && used - task->gpu_milli <= q->guarantee;
+}
+
 /* A team that passes its share or guarantee upward makes its own work eligible for reclaim. */
 static void crossing_note(struct sched *s, const struct workload *w, uint32_t t)
 {
     struct amounts charge = task_charge(w, t);
+    for (const struct team *team = w->group->team; team->parent != NULL; team = team->parent)
+        s->retry = s->retry || type_crossed(team, &w->tasks[t]);
     for (const struct team *team = w->group->team; team->parent != NULL; team = team->parent)
         for (int r = 0; r < SCHED_RESOURCES; r++) {
             int64_t after = team->used[VIEW_THEN].v[r], before = after - charge.v[r];

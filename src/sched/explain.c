@@ -21,6 +21,7 @@
 #include "sched/share.h"
 #include "sched/task.h"
 #include "sched/team.h"
+#include "sched/types.h"
 #include "sched/window.h"
 #include "sched/workload.h"
 
@@ -211,10 +212,13 @@ static bool explain_refusal(struct asking *a)
     a->e->reason = refusal.reason;
     a->e->resource = refusal.resource;
     a->e->asked = (int64_t)refusal.asked;
+    a->e->gpu_type = refusal.gpu_type;
     a->e->missing = refusal.asked > refusal.available ? (int64_t)(refusal.asked - refusal.available)
                                                       : 1; /* enough in all, but never together */
     const struct team *t = refusal.team != 0 ? team_find(a->s, refusal.team) : NULL;
     team_figures(a->e, t != NULL ? t : a->w->group->team);
+    if (refusal.gpu_type != NULL)
+        a->e->limit = a->e->guarantee = (int64_t)refusal.available;
     return true;
 }
 
@@ -235,6 +239,35 @@ static bool explain_gate(struct asking *a)
     int64_t bound = gate.guarantee ? e->guarantee : e->limit;
     e->free = max64(0, bound - used);
     e->missing = max64(0, e->asked - e->free);
+    return true;
+}
+
+/* Would it start if only its team could use more of a GPU type? The bound of the first acceptable
+ * type is named: that is the one it would rather have. */
+static bool explain_types(struct asking *a)
+{
+    struct sched_explanation *e = a->e;
+    const struct group *g = a->w->group;
+    if (!g->team->typed_path || !place_with(a, MASK_START | MASK_NO_TYPES))
+        return false;
+    const char *type = a->s->placing->spots.items[0].node->gpu_type;
+    int64_t room;
+    bool guarantee;
+    struct team *team = types_tightest(g, type, &room, &guarantee);
+    if (team == NULL)
+        return false;
+    const struct type_quota *q = types_find(team, type);
+    a->scope = team;
+    team_figures(e, team);
+    e->reason = guarantee ? SCHED_REASON_TEAM_GUARANTEE : SCHED_REASON_TEAM_LIMIT;
+    e->resource = SCHED_GPU_MILLI;
+    e->gpu_type = type;
+    e->asked = a->need.v[SCHED_GPU_MILLI];
+    e->used = guarantee ? q->firm[VIEW_NOW] : q->used[VIEW_NOW];
+    e->limit = q->limit;
+    e->guarantee = q->guarantee == SCHED_UNLIMITED ? 0 : q->guarantee;
+    e->free = max64(0, room);
+    e->missing = max64(1, e->asked - e->free);
     return true;
 }
 
@@ -406,8 +439,10 @@ static void explain_waiting(struct asking *a)
         explain_ready(a);
         return;
     }
-    explain_capacity(a);
-    team_figures(e, a->w->group->team);
+    if (!explain_types(a)) {
+        explain_capacity(a);
+        team_figures(e, a->w->group->team);
+    }
     find_holders(a);
     estimate(a);
 }

@@ -145,6 +145,15 @@ bool gang_surplus_task(const struct workload *w, uint32_t *ret_task)
     return false;
 }
 
+bool gang_groups_met(const struct workload *w)
+{
+    const struct job_shape *job = w->group->job;
+    for (uint32_t g = 0; g < job->group_count; g++)
+        if (group_present(w, g) < job->groups[g].min_tasks)
+            return false;
+    return true;
+}
+
 bool gang_is_short(const struct workload *w)
 {
     if (w->removed || w->count[TASK_RUNNING] == 0 || w->count[TASK_HELD] > 0)
@@ -154,11 +163,7 @@ bool gang_is_short(const struct workload *w)
         return false;
     if (alive < gang_minimum(w))
         return true;
-    const struct job_shape *job = w->group->job;
-    for (uint32_t g = 0; g < job->group_count; g++)
-        if (group_present(w, g) < job->groups[g].min_tasks)
-            return true;
-    return false;
+    return !gang_groups_met(w);
 }
 
 /* ---- stale gangs ------------------------------------------------------------------------- */

@@ -12,6 +12,7 @@
 #include "sched/place.h"
 #include "sched/task.h"
 #include "sched/team.h"
+#include "sched/types.h"
 #include "sched/window.h"
 #include "sched/workload.h"
 
@@ -35,7 +36,7 @@ static bool held_admitted(const struct sched *s, const struct workload *w)
             !(node_takes(w->tasks[t].node) && window_allows(s, w->tasks[t].node, w, s->now_ms)))
             return false;
     struct amounts charge = held_charge(w);
-    return gate_still_open(w->group, &charge);
+    return gate_still_open(w->group, &charge) && types_held_open(w, VIEW_THEN);
 }
 
 static void held_take(struct workload *w, uint32_t count, int sign)
@@ -69,13 +70,14 @@ static bool held_can_start(struct workload *w)
         }
     }
     held_take(w, taken, -1);
-    return fits && gate_open(w->group, &need, MASK(VIEW_NOW), NULL);
+    return fits && gate_open(w->group, &need, MASK(VIEW_NOW), NULL) && types_held_open(w, VIEW_NOW);
 }
 
 /* Does the promise still make a gang? One for growth ends with the core it was to join. */
 static bool held_completes(const struct workload *w)
 {
-    return w->count[TASK_RUNNING] - w->lost + w->count[TASK_HELD] >= gang_minimum(w);
+    return w->count[TASK_RUNNING] - w->lost + w->count[TASK_HELD] >= gang_minimum(w) &&
+           gang_groups_met(w);
 }
 
 /* ---- a better start ---------------------------------------------------------------------- */
@@ -171,7 +173,8 @@ static bool held_waits_for_stops(const struct sched *s, const struct workload *w
         if (w->tasks[t].phase == TASK_HELD && stops_on(w->tasks[t].node))
             return true;
     struct amounts need = held_charge(w);
-    return s->stopping > 0 && !gate_open(w->group, &need, MASK(VIEW_NOW), NULL);
+    return s->stopping > 0 &&
+           !(gate_open(w->group, &need, MASK(VIEW_NOW), NULL) && types_held_open(w, VIEW_NOW));
 }
 
 static void hold_review(struct sched *s, struct workload *w)

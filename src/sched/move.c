@@ -12,6 +12,7 @@
 #include "sched/place.h"
 #include "sched/task.h"
 #include "sched/team.h"
+#include "sched/types.h"
 #include "sched/trade.h"
 #include "sched/units.h"
 #include "sched/window.h"
@@ -63,6 +64,7 @@ static void claim_take(const struct claim *c, int sign)
     const struct group *g = c->workload->group;
     struct amounts charge = claim_charge(c);
     team_use(g->team, VIEW_THEN, &charge, !g->preemptible, sign);
+    types_use(g->team, VIEW_THEN, c->node->gpu_type, c->gpu_milli, !g->preemptible, sign);
     fit_take(c->node, c->shape, c->devices, c->device_count, VIEW_THEN, sign);
 }
 
@@ -377,7 +379,8 @@ static bool arrives(struct sched *s, struct workload *w)
     load_room(s, &mine);
     vec_done(&mine.room);
     struct amounts charge = place_charge(s);
-    bool fits = gate_open(w->group, &charge, MASK(VIEW_NOW), NULL);
+    bool fits = gate_open(w->group, &charge, MASK(VIEW_NOW), NULL) &&
+                place_types_open(s, w->group, MASK(VIEW_NOW));
     size_t taken = 0;
     for (; fits && taken < p->spots.len; taken++) {
         const struct spot *spot = &p->spots.items[taken];

@@ -12,6 +12,7 @@
 #include "sched/shape.h"
 #include "sched/states.h"
 #include "sched/task.h"
+#include "sched/types.h"
 #include "sched/window.h"
 
 #define LEVELS_MAX 16
@@ -275,7 +276,8 @@ int sched_node_set(struct sched *s, const struct sched_node *node)
     else if (type != n->gpu_type)
         s->nodes_epoch++;
     states_note(n);
-    changed = changed || type != n->gpu_type || node->label_count > 0 || n->label_count > 0;
+    bool retyped = type != n->gpu_type;
+    changed = changed || retyped || node->label_count > 0 || n->label_count > 0;
     n->gpu_type = type;
     n->cpu = node->cpu_milli;
     n->memory = node->memory_bytes;
@@ -289,6 +291,8 @@ int sched_node_set(struct sched *s, const struct sched_node *node)
         n->up = node->up;
         task_node_lost(s, n, !node->up);
     }
+    if (retyped)
+        types_recount(s);
     inventory_changed(s, changed);
     return 0;
 }

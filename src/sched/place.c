@@ -10,6 +10,7 @@
 #include "sched/node.h"
 #include "sched/shape.h"
 #include "sched/task.h"
+#include "sched/types.h"
 #include "sched/window.h"
 
 #define NO_DOMAIN 0
@@ -21,6 +22,7 @@ void placing_free(struct placing *p)
     vec_done(&p->spots);
     vec_done(&p->devices);
     vec_done(&p->quota);
+    vec_done(&p->rooms);
     free(p);
 }
 
@@ -128,8 +130,25 @@ static void mark_node(struct node *n, int sign)
     states_note(n);
 }
 
+static int64_t spot_charge(const struct placing *p, const struct spot *spot)
+{
+    return fit_charge(spot->node, spot->shape, spot_devices(p, spot), spot->count);
+}
+
+/* Does the team have room for the shape on N, by the type of the node? */
+static bool type_has_room(const struct run *r, const struct node *n, const struct shape *shape)
+{
+    struct placing *p = r->p;
+    struct fit f;
+    return p->rooms.len == 0 ||
+           (fit_node(n, shape, r->mask, p->trial, &f) &&
+            types_room_for(&p->rooms, n->gpu_type, fit_charge(n, shape, p->trial, f.count)));
+}
+
 static void spot_take(const struct run *r, const struct spot *spot, int sign)
 {
+    if (r->p->rooms.len > 0)
+        types_room_take(&r->p->rooms, spot->node->gpu_type, spot_charge(r->p, spot), sign);
     for (int v = 0; v < VIEWS; v++)
         if (r->mask & MASK(v))
             fit_take(spot->node, spot->shape, spot_devices(r->p, spot), spot->count, (enum view)v,
@@ -167,7 +186,8 @@ static struct index_question question_of(const struct run *r, const struct shape
         rest = r->whole_left - whole < INDEX_REST_MAX ? r->whole_left - whole : INDEX_REST_MAX;
     return (struct index_question){
         .key = {.shape = shape,
-                .mask = r->mask & ~(MASK_NO_TOPOLOGY | MASK_NO_WINDOW | MASK_MOVING),
+                .mask =
+                    r->mask & ~(MASK_NO_TOPOLOGY | MASK_NO_WINDOW | MASK_NO_TYPES | MASK_MOVING),
                 .spread = r->job->spread,
                 .rest = r->job->spread ? 0 : rest},
         .shape = shape,
@@ -188,7 +208,7 @@ struct best {
 static void best_offer(const struct run *r, const struct index_question *q, struct node *n,
                        struct best *best)
 {
-    if (!node_usable(r, n, q->shape))
+    if (!node_usable(r, n, q->shape) || !type_has_room(r, n, q->shape))
         return;
     struct index_score score = score_on(r->s, &q->key, n);
     uint32_t rank = fit_type_rank(n, q->shape);
@@ -205,7 +225,9 @@ static struct node *choose(const struct run *r, const struct shape *shape)
     struct index_question q = question_of(r, shape);
     struct best best = {0};
     struct node *indexed;
-    if (s->node_list.len >= s->index_from && index_find(s, &q, judge, 1, &indexed)) {
+    /* where the best of all is of a type without room, the best of those with room is looked for */
+    if (s->node_list.len >= s->index_from && index_find(s, &q, judge, 1, &indexed) &&
+        (indexed == NULL || type_has_room(r, indexed, shape))) {
         if (s->windows.len == 0)
             return indexed;
         if (indexed != NULL)
@@ -227,6 +249,7 @@ static bool place_task(struct run *r, uint32_t t)
     if (!r->job->spread && p->spots.len > 0) { /* stay where the gang is */
         const struct spot *last = &p->spots.items[p->spots.len - 1];
         if (last->shape == shape && node_usable(r, last->node, shape) &&
+            type_has_room(r, last->node, shape) &&
             fit_node(last->node, shape, r->mask, p->trial, &f)) {
             spot_add(r, t, shape, last->node, p->trial, f.count);
             return true;
@@ -460,6 +483,9 @@ bool place_gang(struct sched *s, const struct job_shape *job, const struct workl
                     .all = gang->total == pending || (mask & MASK_MOVING),
                     .level = -1,
                     .group_level = -1};
+    vec_clear(&p->rooms);
+    if (w != NULL && !(mask & MASK_NO_TYPES))
+        types_rooms(w->group, mask, &p->rooms);
     bool spread = job->spread;
     if (spread)
         mark_present(w, 1);
@@ -477,12 +503,33 @@ struct amounts place_charge(const struct sched *s)
     struct amounts sum = {0};
     for (size_t i = 0; i < p->spots.len; i++) {
         const struct spot *spot = &p->spots.items[i];
-        sum.v[SCHED_GPU_MILLI] +=
-            fit_charge(spot->node, spot->shape, spot_devices(p, spot), spot->count);
+        sum.v[SCHED_GPU_MILLI] += spot_charge(p, spot);
         sum.v[SCHED_CPU_MILLI] += spot->shape->cpu;
         sum.v[SCHED_MEMORY_BYTES] += spot->shape->memory;
     }
     return sum;
+}
+
+bool place_types_open(struct sched *s, const struct group *g, unsigned mask)
+{
+    struct placing *p = s->placing;
+    types_rooms(g, mask, &p->rooms);
+    bool open = true;
+    for (size_t i = 0; i < p->spots.len && p->rooms.len > 0; i++) {
+        const struct spot *spot = &p->spots.items[i];
+        int64_t charge = spot_charge(p, spot);
+        open = open && types_room_for(&p->rooms, spot->node->gpu_type, charge);
+        types_room_take(&p->rooms, spot->node->gpu_type, charge, 1);
+    }
+    return open;
+}
+
+void place_types_use(struct sched *s, const struct group *g, enum view view)
+{
+    const struct placing *p = s->placing;
+    for (size_t i = 0; i < p->spots.len && g->team->typed_path; i++)
+        types_use(g->team, view, p->spots.items[i].node->gpu_type,
+                  spot_charge(p, &p->spots.items[i]), !g->preemptible, 1);
 }
 
 bool place_within_gates(struct sched *s, const struct workload *w, const struct gang *gang,

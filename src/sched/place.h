@@ -12,6 +12,8 @@
  * A gang that must start as a whole is placed hardest task first; of an elastic workload the
  * tasks come in start order, and none starts before one of higher rank.
  *
+ * A node of a type that the team has no room left for is passed over (types.h).
+ *
  * Topology: a required level holds the gang in one domain of that level (groups likewise inside
  * it); a preferred level is tried first and then let go. A workload that runs in part stays in
  * the domain it is in.
@@ -33,6 +35,7 @@ struct placing {
     VEC(struct spot) spots;
     VEC(uint16_t) devices;
     VEC(uint32_t) quota;
+    struct type_rooms rooms; /* of the gang's team, less what the spots take; see types.h */
     uint16_t trial[DEVICES_MAX];
 };
 
@@ -48,6 +51,10 @@ struct amounts place_charge(const struct sched *s);
 /* place_gang(), and the gates are open in MASK for what it found. */
 bool place_within_gates(struct sched *s, const struct workload *w, const struct gang *gang,
                         unsigned mask);
+/* Is there room in MASK, per GPU type, for the spots that are loaded, for work of group G? */
+bool place_types_open(struct sched *s, const struct group *g, unsigned mask);
+/* Counts the spots of the last place_gang() as used, per GPU type, in one view. */
+void place_types_use(struct sched *s, const struct group *g, enum view view);
 /* Takes the spots of the last place_gang() in one view (SIGN 1) or gives them back (-1). */
 void place_take(struct sched *s, enum view view, int sign);
 static inline const uint16_t *spot_devices(const struct placing *p, const struct spot *spot)

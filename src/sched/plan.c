@@ -10,6 +10,7 @@
 #include "sched/states.h"
 #include "sched/task.h"
 #include "sched/team.h"
+#include "sched/types.h"
 #include "sched/units.h"
 
 #define TRIALS_MAX 256 /* instants looked at, where windows make later ones worse */
@@ -43,6 +44,11 @@ static void view_copy(struct sched *s)
     for (struct team *t; (t = map_next(&s->teams, &it)) != NULL;) {
         t->used[VIEW_PLAN] = t->used[VIEW_THEN];
         t->firm[VIEW_PLAN] = t->firm[VIEW_THEN];
+        for (size_t i = 0; i < t->types.len; i++) {
+            struct type_quota *q = &t->types.items[i];
+            q->used[VIEW_PLAN] = q->used[VIEW_THEN];
+            q->firm[VIEW_PLAN] = q->firm[VIEW_THEN];
+        }
     }
     for (size_t i = 0; i < s->node_list.len; i++) {
         struct node *n = s->node_list.items[i];
@@ -130,6 +136,8 @@ static void release_range(const struct releases *list, size_t from, size_t to, i
         uint32_t t = (uint32_t)(task - w->tasks);
         struct amounts charge = task_charge(w, t);
         team_use(w->group->team, VIEW_PLAN, &charge, !w->group->preemptible, -sign);
+        types_use(w->group->team, VIEW_PLAN, task->node->gpu_type, task->gpu_milli,
+                  !w->group->preemptible, -sign);
         fit_take(task->node, task_shape(w, t), task_devices(task), task->device_count, VIEW_PLAN,
                  -sign);
     }

@@ -8,6 +8,7 @@
 #include "sched/gang.h"
 #include "sched/place.h"
 #include "sched/shape.h"
+#include "sched/types.h"
 
 /* The most that one node of the right kind has. */
 struct most {
@@ -125,6 +126,54 @@ static int refuse_team(const struct group *g, const struct team *t, struct sched
     return 0;
 }
 
+/* What the team can ever have of the types that SHAPE accepts, in sum; RET says of the first. */
+static int64_t types_sum(const struct sched *s, const struct group *g, const struct shape *shape,
+                         struct sched_refusal *ret, bool *ret_guarantee)
+{
+    int64_t sum = 0;
+    VEC(const char *) seen = {0};
+    for (size_t i = 0; i < s->node_list.len && sum != SCHED_UNLIMITED; i++) {
+        const struct node *n = s->node_list.items[i];
+        const struct team *team;
+        bool guarantee = false, known = false;
+        for (size_t k = 0; k < seen.len && !known; k++)
+            known = seen.items[k] == n->gpu_type;
+        if (known || n->device_count == 0 || !fit_accepts(n, shape))
+            continue;
+        vec_push(&seen, n->gpu_type);
+        int64_t most = types_most(g, n->gpu_type, &team, &guarantee);
+        sum = most == SCHED_UNLIMITED ? SCHED_UNLIMITED : qty_add_sat(sum, most);
+        if (ret->team != 0 || most == SCHED_UNLIMITED)
+            continue;
+        ret->team = team->id;
+        ret->gpu_type = n->gpu_type;
+        *ret_guarantee = guarantee;
+    }
+    vec_done(&seen);
+    return sum;
+}
+
+/* More than the limits of all acceptable GPU types together? A gang whose tasks accept different
+ * types is judged task by task. */
+static int refuse_types(const struct sched *s, const struct group *g, struct sched_refusal *ret)
+{
+    const struct job_shape *job = g->job;
+    for (uint32_t t = 0; t < (job->uniform ? 1 : job->task_count); t++) {
+        struct sched_refusal refusal = {.task = t};
+        bool guarantee = false;
+        int64_t need = job->uniform ? job->least.v[SCHED_GPU_MILLI]
+                                    : job_task(job, t)->shape->charge.v[SCHED_GPU_MILLI];
+        int64_t most = types_sum(s, g, job_task(job, t)->shape, &refusal, &guarantee);
+        if (need == 0 || need <= most)
+            continue;
+        refuse(&refusal, guarantee ? SCHED_REASON_ABOVE_GUARANTEE : SCHED_REASON_ABOVE_LIMIT,
+               SCHED_GPU_MILLI, need, most);
+        *ret = refusal;
+        return -E2BIG;
+    }
+    return 0;
+}
+
 int refuse_check(struct sched *s, const struct group *g, struct sched_refusal *ret_refusal)
 {
     struct job_shape *job = g->job;
@@ -141,5 +190,8 @@ int refuse_check(struct sched *s, const struct group *g, struct sched_refusal *r
     for (const struct team *t = g->team; t->parent != NULL; t = t->parent)
         if (refuse_team(g, t, ret_refusal) < 0)
             return -E2BIG;
-    return 0;
+    if (!g->team->typed_path)
+        return 0;
+    ret_refusal->team = 0;
+    return refuse_types(s, g, ret_refusal);
 }

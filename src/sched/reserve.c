@@ -61,6 +61,7 @@ void reserve_for(struct sched *s, struct workload *w, const struct gang *gang,
         return;
     }
     place_take(s, VIEW_PLAN, 1);
+    place_types_use(s, w->group, VIEW_PLAN);
     team_use(w->group->team, VIEW_PLAN, need, !w->group->preemptible, 1);
     r->workload = w;
     r->last = w->id;
@@ -116,5 +117,6 @@ void reserve_started(struct sched *s, const struct workload *w)
     if (evictable(s, w, &need))
         return;
     place_take(s, VIEW_PLAN, 1);
+    place_types_use(s, w->group, VIEW_PLAN);
     team_use(w->group->team, VIEW_PLAN, &need, !w->group->preemptible, 1);
 }

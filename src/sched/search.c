@@ -8,6 +8,7 @@
 #include "sched/place.h"
 #include "sched/task.h"
 #include "sched/team.h"
+#include "sched/types.h"
 #include "sched/trade.h"
 
 /* ---- trials ------------------------------------------------------------------------------ */
@@ -26,6 +27,20 @@ static bool above(const struct team *t, const struct amounts *bound, const struc
     return false;
 }
 
+/* Does its team keep what the unit has of some GPU type? */
+static bool type_keeps(const struct team *t, const struct unit *u)
+{
+    if (t->types.len == 0)
+        return false;
+    for (uint32_t k = 0; k < u->w->group->job->task_count; k++) {
+        const struct task *task = &u->w->tasks[k];
+        if (task->phase == TASK_RUNNING && task->gpu_milli > 0 && (u->task < 0 || u->task == k) &&
+            types_keeps(t, task->node->gpu_type))
+            return true;
+    }
+    return false;
+}
+
 /* May the unit go, as things stand? */
 static bool unit_may_go(struct sched *s, const struct evicting *e, struct unit *u)
 {
@@ -37,6 +52,8 @@ static bool unit_may_go(struct sched *s, const struct evicting *e, struct unit *
     struct amounts guarantee;
     for (int r = 0; r < SCHED_RESOURCES; r++)
         guarantee.v[r] = theirs->guarantee[r];
+    if (type_keeps(theirs, u))
+        return false;
     struct amounts charge = unit_charge(u);
     if (u->cause == SCHED_CAUSE_IDLE_ONLY)
         return above(theirs, &guarantee, &e->need, &charge);

@@ -7,6 +7,7 @@
 #include "sched/fit.h"
 #include "sched/node.h"
 #include "sched/team.h"
+#include "sched/types.h"
 #include "sched/workload.h"
 
 static bool in_now(enum task_phase p)
@@ -37,6 +38,8 @@ static void use_add(struct workload *w, uint32_t t, enum view view, int sign)
     const struct task *task = &w->tasks[t];
     struct amounts charge = task_charge(w, t);
     team_use(w->group->team, view, &charge, !w->group->preemptible, sign);
+    types_use(w->group->team, view, task->node->gpu_type, task->gpu_milli, !w->group->preemptible,
+              sign);
     fit_take(task->node, task_shape(w, t), task_devices(task), task->device_count, view, sign);
 }
 

@@ -5,7 +5,9 @@
 #include <stdlib.h>
 
 #include "sched/queue.h"
+#include "sched/shape.h"
 #include "sched/share.h"
+#include "sched/types.h"
 
 #define DEPTH_MAX 64
 #define WEIGHT_MAX 1000000000
@@ -21,6 +23,7 @@ void team_root_init(struct sched *s)
 void team_free(struct team *t)
 {
     vec_done(&t->children);
+    vec_done(&t->types);
     heap_done(&t->ready[0]);
     heap_done(&t->ready[1]);
     if (t->parent != NULL)
@@ -139,7 +142,7 @@ static bool team_ok(const struct sched_team *team)
     for (int r = 0; r < SCHED_RESOURCES; r++)
         if (team->guarantee[r] < 0 || team->limit[r] < 0)
             return false;
-    return true;
+    return types_ok(team);
 }
 
 static int parent_check(const struct sched *s, const struct team *t, const struct team *parent)
@@ -184,6 +187,8 @@ int sched_team_set(struct sched *s, const struct sched_team *team)
     child_insert(parent, t);
     team_attach(parent, t, 1);
     depth_set(t);
+    types_set(s, t, team);
+    types_recount(s);
     s->shares_stale = true;
     s->outside_epoch++;
     s->retry = s->retry_all = true;
@@ -218,5 +223,16 @@ int sched_team_usage(struct sched *s, uint64_t id, struct sched_team_usage *ret_
         ret_usage->share[r] = t->share.v[r];
         ret_usage->entitled[r] = t->entitled.v[r];
     }
+    return 0;
+}
+
+int sched_team_type_used(struct sched *s, uint64_t id, const char *gpu_type, int64_t *ret_used)
+{
+    const struct team *t = team_find(s, id);
+    const struct type_quota *q =
+        t == NULL || gpu_type == NULL ? NULL : types_find(t, string_intern(s, gpu_type));
+    if (q == NULL)
+        return -ENOENT;
+    *ret_used = q->used[VIEW_NOW];
     return 0;
 }

@@ -37,7 +37,7 @@ static enum sched_reason starts_now(struct sched *s, struct workload *w, const s
     if (fresh && job->no_place_epoch == s->freed_epoch)
         return SCHED_REASON_NO_CAPACITY;
     if (!place_gang(s, job, w, gang, MASK_START)) {
-        if (fresh)
+        if (fresh && s->placing->rooms.len == 0) /* else it may be for its team alone */
             job->no_place_epoch = s->freed_epoch;
         return windows && place_gang(s, job, w, gang, MASK_START | MASK_NO_WINDOW)
                    ? SCHED_REASON_MAINTENANCE
@@ -62,7 +62,7 @@ static bool waits_for_stops(struct sched *s, struct workload *w, const struct ga
         (fresh && job->no_later_epoch == s->freed_epoch))
         return false;
     if (!place_gang(s, job, w, gang, MASK(VIEW_THEN))) {
-        if (fresh)
+        if (fresh && s->placing->rooms.len == 0)
             job->no_later_epoch = s->freed_epoch;
         return false;
     }

@@ -14,6 +14,7 @@
 #include "sched/task.h"
 #include "sched/team.h"
 #include "sched/tree.h"
+#include "sched/types.h"
 
 /* What a team's sums should be. */
 struct sums {
@@ -181,6 +182,28 @@ static void check_node(struct check *c, struct node *n)
     }
 }
 
+/* Recomputes the sums per GPU type in place, and compares with what they were. */
+static void check_types(struct check *c)
+{
+    VEC(struct type_quota) before = {0};
+    size_t it = 0, i = 0;
+    for (struct team *t; (t = map_next(&c->s->teams, &it)) != NULL;)
+        for (size_t k = 0; k < t->types.len; k++)
+            vec_push(&before, t->types.items[k]);
+    if (before.len > 0)
+        types_recount(c->s);
+    it = 0;
+    for (struct team *t; (t = map_next(&c->s->teams, &it)) != NULL;)
+        for (size_t k = 0; k < t->types.len; k++, i++) {
+            const struct type_quota *was = &before.items[i], *is = &t->types.items[k];
+            for (int v = 0; v < 2; v++)
+                if (was->used[v] != is->used[v] || was->firm[v] != is->firm[v])
+                    fail(c, "team %llu: use of type %s is wrong in view %d",
+                         (unsigned long long)t->id, is->type, v);
+        }
+    vec_done(&before);
+}
+
 int sched_verify(struct sched *s, char *what, size_t size)
 {
     struct check c = {.s = s, .what = what, .size = size};
@@ -203,6 +226,7 @@ int sched_verify(struct sched *s, char *what, size_t size)
         check_team(&c, t);
     for (size_t i = 0; i < s->node_list.len; i++)
         check_node(&c, s->node_list.items[i]);
+    check_types(&c);
     it = 0;
     for (struct sums *sum; (sum = map_next(&c.sums, &it)) != NULL;)
         if (sum != &root)

@@ -50,6 +50,8 @@ static bool has_chance(struct sched *s, const struct line *line)
     if (line->lot == NULL || line->reason == SCHED_REASON_RESERVED ||
         line->reason == SCHED_REASON_MAINTENANCE)
         return true;
+    if (line->group->team->typed_path) /* what left may have left room on other nodes of its type */
+        return true;
     if (line->reason == SCHED_REASON_TEAM_LIMIT &&
         gate_open(line->group, &line->need, MASK_START, NULL))
         return true;

@@ -51,6 +51,7 @@ enum view { VIEW_NOW, VIEW_THEN, VIEW_PLAN, VIEW_EMPTY, VIEWS };
 #define MASK_NO_CPU (1U << 17)      /* as if the request asked for no CPU */
 #define MASK_NO_MEMORY (1U << 18)   /* ... no host memory */
 #define MASK_NO_TOPOLOGY (1U << 19) /* ... no topology level */
+#define MASK_NO_TYPES (1U << 22)    /* as if no team had a quota per GPU type */
 #define MASK_NO_WINDOW (1U << 21)   /* as if no node had a maintenance window */
 #define MASK_MOVING (1U << 20)      /* place the running tasks that are out on trial instead */
 
@@ -239,6 +240,20 @@ struct group {          /* workloads that differ in id, age and run time only */
 
 /* ---- teams ------------------------------------------------------------------------------- */
 
+struct type_quota {   /* see types.h */
+    const char *type; /* interned */
+    int64_t guarantee, limit;
+    int64_t used[VIEWS], firm[VIEWS];
+};
+
+struct type_room {
+    const char *type;
+    int64_t milli; /* negative: more is used than allowed */
+};
+
+/* What is left of each type that is bounded; see types.h. */
+struct type_rooms VEC_BODY(struct type_room);
+
 struct team {
     uint64_t id, age;
     struct team *parent;         /* NULL for the root of all only */
@@ -249,6 +264,8 @@ struct team {
     uint32_t depth;
     struct amounts used[VIEWS], firm[VIEWS]; /* firm: of non-preemptible work */
     struct amounts moving;                   /* of used[VIEW_THEN]: on its way to a new place */
+    VEC(struct type_quota) types;            /* that it states a quota of */
+    bool typed_path;                         /* it or an ancestor states any */
     struct amounts demand;                   /* running and pending, not ending */
     struct amounts want, share, entitled;    /* made by share_refresh() */
     uint32_t workloads;                      /* of this leaf */

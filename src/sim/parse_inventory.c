@@ -88,6 +88,27 @@ static void harden(struct sim_team *t)
             i == SCHED_GPU_MILLI || t->guarantee.v[i] > 0 ? t->guarantee.v[i] : SCHED_UNLIMITED;
 }
 
+static int decode_type(struct sim_decoder *d, struct json_object *v, void *dst)
+{
+    static const struct sim_field fields[] = {
+        FIELD_AS(struct sched_type_quota, "guarantee_milli", guarantee, sim_decode_amount),
+        FIELD_AS(struct sched_type_quota, "limit_milli", limit, sim_decode_amount),
+    };
+    return sim_decode_object(d, v, fields, ARRAY_LEN(fields), dst);
+}
+
+static int decode_types(struct sim_decoder *d, struct json_object *v, void *dst)
+{
+    static const struct sched_type_quota preset = {.guarantee = SCHED_UNLIMITED,
+                                                   .limit = SCHED_UNLIMITED};
+    struct sim_team *t = dst;
+    void *items;
+    int r = sim_decode_map(d, v, sizeof(preset), &preset, decode_type, &items, &t->type_count);
+    if (r == 0)
+        t->types = items;
+    return r;
+}
+
 const struct sim_team sim_team_preset = {
     .limit = {{SCHED_UNLIMITED, SCHED_UNLIMITED, SCHED_UNLIMITED}},
     .weight = 1,
@@ -105,6 +126,7 @@ int sim_parse_team(struct sim_decoder *d, struct json_object *v, void *dst)
         FIELD(struct sim_team, weight, sim_decode_amount),
         FIELD(struct sim_team, priority, sim_decode_priority),
         FIELD_AS(struct sim_team, "quota", hard, decode_quota),
+        FIELD_WHOLE("gpu_types", decode_types),
     };
     int r = sim_decode_object(d, v, fields, ARRAY_LEN(fields), dst);
     if (r == 0)

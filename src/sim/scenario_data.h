@@ -13,7 +13,7 @@
  *
  * Beyond the fields of the given format a scenario may say `class`, `may_burst`, `min_run_s`,
  * `max_unavailable`, `expected_s`, `devices` (a fraction on several devices), `gpu_types` and
- * `node_labels` of a request, `quota` of a team, `maintenance` of a node, `hold_s`,
+ * `node_labels` of a request, `quota` and `gpu_types` of a team, `maintenance` of a node, `hold_s`,
  * `window_lead_s`, and the events `node_drain`, `node_undrain`, `cancel`, `task_failed` and `team`.
  */
 #ifndef ALLOT_SIM_SCENARIO_DATA_H
@@ -64,6 +64,8 @@ struct sim_team {
     const char *parent_name;
     struct sim_amounts guarantee, limit;
     bool hard; /* the limit was made from the guarantee */
+    struct sched_type_quota *types;
+    uint32_t type_count;
     int64_t weight;
     int32_t priority;
     uint32_t parent; /* index, or SIM_NO_INDEX */

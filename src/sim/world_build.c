@@ -29,6 +29,8 @@ static int team_set(struct sim_world *w, uint32_t index, const struct sim_team *
         .age = index,
         .weight = numbers->weight,
         .priority = numbers->priority,
+        .types = numbers->types,
+        .type_count = numbers->type_count,
     };
     for (int i = 0; i < SCHED_RESOURCES; i++) {
         t.guarantee[i] = numbers->guarantee.v[i];

@@ -51,7 +51,10 @@ static bool start(const struct judge *j)
     t->phase = PROP_HELD;
     struct naive_sums now = naive_sums(j->w, NAIVE_NOW);
     bool open = naive_gates_open(j->w, p, d->task, &now);
+    bool type_open = naive_types_open(j->w, p, t->node, t->gpu_milli, NAIVE_NOW);
     t->phase = was;
+    if (!type_open)
+        return judge_bad(j, "a limit or guarantee of the GPU type does not allow it");
     if (!open)
         return judge_bad(j, "a limit or guarantee does not allow it");
     if (!prop_task_move(j->w, (uint32_t)(d->workload - 1), d->task, PROP_RUNNING))

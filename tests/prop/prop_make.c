@@ -32,6 +32,15 @@ void prop_team_numbers(struct prop_world *w, struct sched_team *team)
         if (team->guarantee[r] != SCHED_UNLIMITED && prop_chance(w, gpu ? 30 : 10))
             team->limit[r] = team->guarantee[r] + (int64_t)prop_below(w, 4) * unit_of(r);
     }
+    team->type_count = 0;
+    if (prop_chance(w, 20)) { /* a quota of one GPU type */
+        struct sched_type_quota *q = arena_new(&w->arena, struct sched_type_quota);
+        q->gpu_type = types[prop_below(w, 2)];
+        q->guarantee = prop_chance(w, 50) ? SCHED_UNLIMITED : (int64_t)prop_below(w, 3) * 1000;
+        q->limit = prop_chance(w, 30) ? SCHED_UNLIMITED : (int64_t)prop_below(w, 5) * 1000;
+        team->types = q;
+        team->type_count = 1;
+    }
     team->weight = (int64_t)prop_below(w, 4);
     team->priority = prop_chance(w, 20) ? 200 : 100;
 }
@@ -48,6 +57,8 @@ static void team_make(struct prop_world *w, uint32_t parent, bool leaf, bool fre
     prop_team_numbers(w, &t->decl);
     for (int r = 0; free && r < SCHED_RESOURCES; r++)
         t->decl.guarantee[r] = t->decl.limit[r] = SCHED_UNLIMITED;
+    if (free)
+        t->decl.type_count = 0;
     int rc = prop_report_team(w, &t->decl);
     if (rc < 0)
         prop_fail(w, "team %u is refused: %d", index, rc);

@@ -170,6 +170,54 @@ bool naive_gates_open(const struct prop_world *w, const struct prop_workload *p,
     return true;
 }
 
+/* ---- quota per GPU type ------------------------------------------------------------------- */
+
+/* What TEAM has of the type of NODE; FIRM: by non-preemptible work alone. */
+static int64_t type_used(const struct prop_world *w, uint32_t team, const char *type, bool firm,
+                         enum naive_view view)
+{
+    int64_t sum = 0;
+    for (size_t i = 0; i < w->workloads.len; i++) {
+        const struct prop_workload *p = w->workloads.items[i];
+        if (!naive_within(w, (uint32_t)(p->decl.team - 1), team) || (firm && p->decl.preemptible))
+            continue;
+        for (uint32_t t = 0; t < p->decl.task_count; t++) {
+            enum prop_phase at = p->tasks[t].phase;
+            bool on =
+                at == PROP_RUNNING ||
+                (view == NAIVE_NOW ? at == PROP_LEAVING || at == PROP_ENDING : at == PROP_HELD);
+            if (on && strcmp(w->nodes[p->tasks[t].node].decl.gpu_type, type) == 0)
+                sum += p->tasks[t].gpu_milli;
+        }
+    }
+    return sum;
+}
+
+bool naive_types_open(const struct prop_world *w, const struct prop_workload *p, uint32_t node,
+                      int64_t milli, enum naive_view view)
+{
+    const char *type = w->nodes[node].decl.gpu_type;
+    uint32_t leaf = (uint32_t)(p->decl.team - 1);
+    for (uint32_t team = leaf; milli > 0 && team != PROP_NONE; team = w->teams[team].parent) {
+        const struct sched_team *d = &w->teams[team].decl;
+        for (uint32_t i = 0; i < d->type_count; i++) {
+            const struct sched_type_quota *q = &d->types[i];
+            if (strcmp(q->gpu_type, type) != 0)
+                continue;
+            int64_t used = type_used(w, team, type, false, view);
+            if (q->limit != SCHED_UNLIMITED && used + milli > q->limit)
+                return false;
+            if (q->guarantee == SCHED_UNLIMITED)
+                continue;
+            if (!p->decl.preemptible && type_used(w, team, type, true, view) + milli > q->guarantee)
+                return false;
+            if (!p->decl.may_burst && team == leaf && used + milli > q->guarantee)
+                return false;
+        }
+    }
+    return true;
+}
+
 /* ---- fair shares ------------------------------------------------------------------------- */
 
 static bool in_demand(enum prop_phase phase)

@@ -36,6 +36,15 @@ struct naive_amounts naive_charge(const struct prop_world *w, const struct prop_
 int32_t naive_placed_milli(const struct prop_world *w, const struct sched_request *q, uint32_t node,
                            const uint16_t *devices, uint32_t count);
 
+/* How many devices or slices a request takes. */
+static inline uint32_t naive_devices(const struct sched_request *q)
+{
+    uint32_t count = q->device_count;
+    for (uint32_t i = 0; i < q->mig_count; i++)
+        count += q->mig[i].count;
+    return count;
+}
+
 struct naive_shares {
     struct naive_amounts demand[PROP_TEAMS_MAX], share[PROP_TEAMS_MAX], entitled[PROP_TEAMS_MAX];
 };
@@ -45,6 +54,9 @@ struct naive_shares naive_shares(const struct prop_world *w);
 /* Would a start of task T keep every ancestor's limit and, where it must, guarantee? */
 bool naive_gates_open(const struct prop_world *w, const struct prop_workload *p, uint32_t t,
                       const struct naive_sums *sums);
+/* Likewise of the node's GPU type, for MILLI there more. */
+bool naive_types_open(const struct prop_world *w, const struct prop_workload *p, uint32_t node,
+                      int64_t milli, enum naive_view view);
 /* May the node hold it at all: type, labels, the one it is bound to. */
 bool naive_node_suits(const struct prop_world *w, const struct sched_request *q, uint32_t node);
 

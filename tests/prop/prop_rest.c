@@ -73,11 +73,14 @@ static bool all_quiet(const struct prop_world *w)
     return true;
 }
 
-static bool fits_somewhere(const struct prop_world *w, const struct sched_request *q)
+static bool fits_somewhere(const struct prop_world *w, const struct prop_workload *p)
 {
+    const struct sched_request *q = p->decl.tasks[0].request;
     uint16_t devices[PROP_DEVICES_MAX];
     for (uint32_t n = 0; n < w->node_count; n++) {
-        if (naive_node_suits(w, q, n) && sim_ledger_fit(&w->now, n, q, devices))
+        if (naive_node_suits(w, q, n) && sim_ledger_fit(&w->now, n, q, devices) &&
+            naive_types_open(w, p, n, naive_placed_milli(w, q, n, devices, naive_devices(q)),
+                             NAIVE_NOW))
             return true;
     }
     return false;
@@ -95,7 +98,7 @@ static bool idle_check(struct prop_world *w)
             p->tasks[0].phase != PROP_PENDING)
             continue;
         struct sched_explanation x = {0};
-        if (!naive_gates_open(w, p, 0, &now) || !fits_somewhere(w, p->decl.tasks[0].request))
+        if (!naive_gates_open(w, p, 0, &now) || !fits_somewhere(w, p))
             continue;
         if (sched_explain(w->s, p->decl.id, w->now_ms, &x) == 0 &&
             x.reason == SCHED_REASON_RESERVED)
