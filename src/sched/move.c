@@ -18,7 +18,8 @@
 #include "sched/window.h"
 #include "sched/workload.h"
 
-#define NODES_MAX 64 /* looked at in one turn */
+#define NODES_MAX 64   /* looked at in one turn */
+#define NODES_FREE 256 /* so many count as one where all of them are looked at together */
 
 struct claims VEC_BODY(struct claim);
 
@@ -126,7 +127,7 @@ static bool may_move(struct sched *s, const struct search *q, const struct workl
     return units_may_leave(s, v, q->w);
 }
 
-/* Cheapest first; among equals the youngest. */
+/* Cheapest first; among equals the youngest. The order is total. */
 static bool moves_before(const struct mover *a, const struct mover *b)
 {
     if (a->price_ms != b->price_ms)
@@ -135,18 +136,30 @@ static bool moves_before(const struct mover *a, const struct mover *b)
     return x->age != y->age ? x->age > y->age : x->id > y->id;
 }
 
+/* Keeps the MOVES_MAX that would be taken first: no more of them ever are. */
 static void mover_add(struct search *q, struct workload *v)
 {
-    for (size_t i = 0; i < q->movers.len; i++)
-        if (q->movers.items[i].unit.w == v)
-            return;
     struct mover m = {.unit = {.w = v, .leaf = v->group->team, .task = -1},
                       .price_ms = whole_price(q->s, v)};
-    vec_push(&q->movers, m);
+    size_t count = q->movers.len;
+    if (count == MOVES_MAX && !moves_before(&m, &q->movers.items[count - 1]))
+        return;
+    for (size_t i = 0; i < count; i++)
+        if (q->movers.items[i].unit.w == v)
+            return;
+    if (count < MOVES_MAX)
+        vec_push(&q->movers, m);
     size_t i = q->movers.len - 1;
     for (; i > 0 && moves_before(&m, &q->movers.items[i - 1]); i--)
         q->movers.items[i] = q->movers.items[i - 1];
     q->movers.items[i] = m;
+}
+
+static void movers_on(struct search *q, const struct node *n)
+{
+    for (const struct task *t = n->tasks; t != NULL; t = t->next)
+        if (t->phase == TASK_RUNNING && may_move(q->s, q, t->workload))
+            mover_add(q, t->workload);
 }
 
 static bool room_for(struct search *q)
@@ -154,11 +167,24 @@ static bool room_for(struct search *q)
     return place_within_gates(q->s, q->w, q->gang, MASK(VIEW_THEN));
 }
 
+/* Would there be room if all of them were out? Mostly there is not. */
+static bool worth_a_try(struct search *q)
+{
+    for (size_t i = 0; i < q->movers.len; i++)
+        unit_imagine(q->s, &q->movers.items[i].unit, true);
+    bool room = place_gang(q->s, q->w->group->job, q->w, q->gang, MASK(VIEW_THEN));
+    for (size_t i = q->movers.len; i-- > 0;)
+        unit_imagine(q->s, &q->movers.items[i].unit, false);
+    return room;
+}
+
 /* Takes movers out until there is room, then puts back those that are not needed. */
 static bool make_room(struct search *q)
 {
     size_t out = 0;
     bool room = false;
+    if (!worth_a_try(q))
+        return false;
     while (!room && out < q->movers.len && out < MOVES_MAX) {
         unit_imagine(q->s, &q->movers.items[out++].unit, true);
         room = room_for(q);
@@ -228,14 +254,11 @@ static void undo(struct search *q)
 static void try_node(struct search *q, const struct node *n, bool *found, struct move_plan *best)
 {
     vec_clear(&q->movers);
-    for (size_t i = 0; i < q->s->node_list.len; i++) {
-        const struct node *at = q->s->node_list.items[i];
-        if (n != NULL ? at != n : !node_takes(at))
-            continue;
-        for (const struct task *t = at->tasks; t != NULL; t = t->next)
-            if (t->phase == TASK_RUNNING && may_move(q->s, q, t->workload))
-                mover_add(q, t->workload);
-    }
+    if (n != NULL)
+        movers_on(q, n);
+    for (size_t i = 0; n == NULL && i < q->s->node_list.len; i++)
+        if (node_takes(q->s->node_list.items[i]))
+            movers_on(q, q->s->node_list.items[i]);
     q->plan = (struct move_plan){0};
     bool fits = q->movers.len > 0 && make_room(q) && place_movers(q);
     undo(q);
@@ -246,6 +269,14 @@ static void try_node(struct search *q, const struct node *n, bool *found, struct
         *found = true;
     }
     move_plan_done(&q->plan);
+}
+
+/* Were the node empty, would the task fit? */
+static bool could_hold(const struct sched *s, const struct node *n, const struct shape *shape)
+{
+    struct fit f;
+    return fit_accepts(n, shape) &&
+           fit_node(n, shape, MASK(VIEW_EMPTY), s->placing->trial, &f);
 }
 
 /* Enough is free in all, for the GPUs at least. */
@@ -270,12 +301,14 @@ bool move_find(struct sched *s, struct workload *w, const struct gang *gang,
     if (gang->round > 0 || !enough_free(s, need) ||
         !gate_open(w->group, need, MASK(VIEW_THEN), NULL))
         return false;
-    if (gang->total > 1 && s->move_searches++ < NODES_MAX)
+    if (gang->total > 1 && s->move_searches < NODES_MAX) {
+        s->move_searches += 1 + (unsigned)(s->node_list.len / NODES_FREE);
         try_node(&q, NULL, &found, ret_plan);
+    }
     for (size_t i = 0; gang->total == 1 && i < s->node_list.len; i++) {
         const struct node *n = s->node_list.items[i];
         if (n->tasks == NULL || !node_takes(n) ||
-            (job->uniform && !fit_accepts(n, job->tasks[0].shape)))
+            (job->uniform && !could_hold(s, n, job->tasks[0].shape)))
             continue;
         if (s->move_searches++ >= NODES_MAX)
             break;
