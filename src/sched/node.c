@@ -363,7 +363,7 @@ void node_capacity_refresh(struct sched *s)
     s->capacity_stale = false;
     if (memcmp(&sum, &s->capacity, sizeof(sum)) != 0) {
         s->capacity = sum;
-        s->shares_stale = true;
+        s->shares_stale = s->quotas_stale = true;
     }
 }
 

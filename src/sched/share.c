@@ -122,14 +122,19 @@ int64_t share_divide(struct share_part *parts, size_t count, int64_t amount, int
     return amount;
 }
 
-static void want_refresh(struct team *t)
+/* Makes the wants of T and below anew where a demand changed; all of them if ALL. */
+static void want_refresh(struct team *t, bool all)
 {
+    if (!t->demand_changed && !all)
+        return;
+    t->demand_changed = false;
+    t->share_due = true;
     if (t->children.len == 0) {
         t->want = t->demand;
     } else {
         t->want = (struct amounts){0};
         for (size_t i = 0; i < t->children.len; i++) {
-            want_refresh(t->children.items[i]);
+            want_refresh(t->children.items[i], all);
             amounts_add(&t->want, &t->children.items[i]->want, 1);
         }
     }
@@ -198,10 +203,20 @@ static void divide_children(const struct sched *s, struct team *t, struct share_
     }
 }
 
-/* Divides what T has among its children, and so on down; true if anything changed. */
+static bool quota_same(const struct quota *q, const struct team *t)
+{
+    return memcmp(&q->share, &t->share, sizeof(t->share)) == 0 &&
+           memcmp(&q->entitled, &t->entitled, sizeof(t->entitled)) == 0;
+}
+
+/* Divides what T has among its children, and so on down where a share or a want changed; true if
+ * any quota did. */
 static bool divide_team(const struct sched *s, struct team *t)
 {
     size_t n = t->children.len;
+    if (!t->share_due)
+        return false;
+    t->share_due = false;
     if (n == 0)
         return false;
     struct share_part *parts = mem_new(n, sizeof(*parts));
@@ -212,8 +227,9 @@ static bool divide_team(const struct sched *s, struct team *t)
     bool changed = false;
     for (size_t i = 0; i < n; i++) {
         struct team *c = t->children.items[i];
-        changed = changed || memcmp(&before[i].share, &c->share, sizeof(c->share)) != 0 ||
-                  memcmp(&before[i].entitled, &c->entitled, sizeof(c->entitled)) != 0;
+        bool same = quota_same(&before[i], c);
+        c->share_due = c->share_due || !same;
+        changed = changed || !same;
         changed = divide_team(s, c) || changed;
     }
     free(parts);
@@ -227,7 +243,9 @@ void share_refresh(struct sched *s)
     if (!s->shares_stale)
         return;
     s->shares_stale = false;
-    want_refresh(&s->root);
+    want_refresh(&s->root, s->quotas_stale);
+    s->root.share_due = s->root.share_due || s->quotas_stale;
+    s->quotas_stale = false;
     s->root.share = s->root.entitled = s->capacity;
     if (divide_team(s, &s->root))
         s->retry = true; /* somebody may be entitled who was not */

@@ -194,7 +194,7 @@ void task_demand_rebuild(struct sched *s)
     for (struct group *g; (g = map_next(&s->groups, &it)) != NULL;)
         for (; g != NULL; g = g->next)
             g->lot->line.need = g->job->least;
-    s->shares_stale = true;
+    s->shares_stale = s->quotas_stale = true;
 }
 
 void task_node_lost(struct sched *s, struct node *n, bool lost)

@@ -46,8 +46,10 @@ void team_use(struct team *t, enum view view, const struct amounts *a, bool firm
 
 void team_demand(struct team *t, const struct amounts *a, int sign)
 {
-    for (; t != NULL; t = t->parent)
+    for (; t != NULL; t = t->parent) {
         amounts_add(&t->demand, a, sign);
+        t->demand_changed = true;
+    }
 }
 
 void team_ready(struct team *t, bool idle, int change)
@@ -189,7 +191,7 @@ int sched_team_set(struct sched *s, const struct sched_team *team)
     depth_set(t);
     types_set(s, t, team);
     types_recount(s);
-    s->shares_stale = true;
+    s->shares_stale = s->quotas_stale = true;
     s->outside_epoch++;
     s->retry = s->retry_all = true;
     return 0;
@@ -205,7 +207,7 @@ int sched_team_remove(struct sched *s, uint64_t id)
     child_remove(t->parent, t);
     map_del(&s->teams, id);
     team_free(t);
-    s->shares_stale = true;
+    s->shares_stale = s->quotas_stale = true;
     s->outside_epoch++;
     return 0;
 }

@@ -268,6 +268,8 @@ struct team {
     bool typed_path;                         /* it or an ancestor states any */
     struct amounts demand;                   /* running and pending, not ending */
     struct amounts want, share, entitled;    /* made by share_refresh() */
+    bool demand_changed;                     /* since then, of it or a team below */
+    bool share_due;                          /* its children's shares are to be made anew */
     uint32_t workloads;                      /* of this leaf */
     uint32_t ready_count[2];                 /* ready lines of the subtree; [1] = idle only */
     struct heap ready[2];
@@ -360,6 +362,7 @@ struct sched {
     struct amounts capacity;    /* what shares are made of; see node_capacity() */
     bool capacity_stale;        /* nodes changed, or the use of a drained one */
     bool shares_stale;          /* demand, quota or capacity changed */
+    bool quotas_stale;          /* quota, teams or capacity did: no share can be kept */
     bool retry;                 /* some parked lines may have a chance again */
     bool retry_all;             /* all may: quota or inventory changed */
     VEC(struct node *) touched; /* nodes that something left since lines were last woken */
