@@ -55,11 +55,30 @@ static int write_launch(struct engine_local *e, const char *intent, const struct
     return 0;
 }
 
+/*
+ * The environment of a supervisor: empty. Only builds with a sanitizer say where its reports go:
+ * a supervisor has no other way to be heard.
+ */
+static void compose_environment(char *env[], size_t size)
+{
+    size_t n = 0;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    static const char *const prefixes[] = {"ASAN_OPTIONS=", "LSAN_OPTIONS=", "TSAN_OPTIONS=",
+                                           "UBSAN_OPTIONS="};
+
+    for (char **e = environ; *e; e++)
+        for (size_t i = 0; i < ARRAY_LEN(prefixes); i++)
+            if (n + 1 < size && strncmp(*e, prefixes[i], strlen(prefixes[i])) == 0)
+                env[n++] = *e;
+#endif
+    env[n] = NULL;
+}
+
 /* A session of its own, no terminal, nothing of ours but the two descriptors. */
 static int spawn(const char *program, const char *folder, int control, int launch, pid_t *ret_pid)
 {
     char *const argv[] = {(char *)"allot-supervise", (char *)folder, NULL};
-    char *const env[] = {NULL};
+    char *env[8];
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attr;
     sigset_t none, all;
@@ -78,6 +97,7 @@ static int spawn(const char *program, const char *folder, int control, int launc
                              POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
     posix_spawnattr_setsigmask(&attr, &none);
     posix_spawnattr_setsigdefault(&attr, &all);
+    compose_environment(env, ARRAY_LEN(env));
     r = posix_spawn(ret_pid, program, &actions, &attr, argv, env);
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attr);

@@ -628,11 +628,10 @@ static int open_folder(struct supervise *s, const char *folder, int launch)
 
 int supervise_run(const char *folder, int engine, int launch)
 {
-    struct supervise *s = calloc(1, sizeof(*s));
+    static struct supervise only; /* the process is one task's, and ends with it */
+    struct supervise *s = &only;
     struct err err = ERR_INIT;
 
-    if (s == NULL)
-        return 1;
     s->engine = engine;
     s->listener = s->init = s->log_pipe = s->init_pidfd = -1;
     s->folders = (struct folders){.work = -1, .workdir = -1, .checkpoint = -1};
