@@ -79,7 +79,8 @@ static ssize_t stream_read(void *cls, uint64_t pos, char *data, size_t size)
     struct http_stream *st = cls;
     ssize_t n;
 
-    atomic_store(&st->state, STREAM_RUNNING);
+    /* Not a store: the worker also takes over what whoever woke it has done before. */
+    (void)atomic_exchange(&st->state, STREAM_RUNNING);
     if (atomic_load(&st->gone))
         return MHD_CONTENT_READER_END_WITH_ERROR;
     if (atomic_load(&st->server->stopping))
@@ -106,6 +107,7 @@ static void stream_free(void *cls)
     pthread_mutex_unlock(&s->lock);
     if (st->source.free)
         st->source.free(st->source.user);
+    (void)atomic_load(&st->state); /* the last wake comes before the end */
     free(st);
 }
 
