@@ -99,7 +99,7 @@ struct engine_host core_engine_host(struct core *core)
 struct command_rule {
     int (*run)(struct core *core, struct core_command *c);
     bool writes;  /* refused while the store fails */
-    bool barrier; /* others wait until it is applied */
+    bool barrier; /* others and reports of nodes wait until it is applied */
 };
 
 static const struct command_rule rules[] = {
@@ -159,9 +159,19 @@ static void wait_behind_barrier(struct core *core, struct core_message *m)
     core->last_waiting = m;
 }
 
+/* What changes rows that the structural command under way is about to write as it saw them. */
+static bool waits_for_barrier(const struct core *core, const struct core_message *m)
+{
+    if (core->barrier == NULL)
+        return false;
+    if (m->kind == MESSAGE_COMMAND)
+        return rules[m->command->kind].writes;
+    return m->kind == MESSAGE_ENGINE && m->event.kind == ENGINE_NODE;
+}
+
 static void handle(struct core *core, struct core_message *m)
 {
-    if (m->kind == MESSAGE_COMMAND && core->barrier && rules[m->command->kind].writes) {
+    if (waits_for_barrier(core, m)) {
         wait_behind_barrier(core, m);
         return;
     }
@@ -343,8 +353,7 @@ static int last_event_time(void *user, const struct model_event *event)
     return 0;
 }
 
-static const struct sched_config *scheduler_config(const struct core *core,
-                                                   struct sched_config *c)
+static const struct sched_config *scheduler_config(const struct core *core, struct sched_config *c)
 {
     sched_config_default(c);
     if (core->config.hold_ms)

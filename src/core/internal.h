@@ -14,7 +14,7 @@
  * group commit, effects; record.c rows and events; shape.c interning and the scheduler's view;
  * load.c start-up; access.c who may; team.c, user.c, node.c, submit.c, stop.c, status.c commands;
  * task.c transitions of tasks; workload.c what follows for the workload; report.c engine events;
- * decide.c scheduler decisions; explain.c; verify.c.
+ * decide.c scheduler decisions; explain.c; verify.c; describe.c.
  */
 #ifndef ALLOT_CORE_INTERNAL_H
 #define ALLOT_CORE_INTERNAL_H
@@ -52,7 +52,7 @@ struct core_user {
 struct core_node {
     struct model_node row; /* in arena */
     struct arena arena;
-    char *json; /* as stored, to see changes */
+    char *json; /* of the machine alone, to see changes */
 };
 
 /* A shape, with the scheduler's form of it beside. Interned by canonical JSON. */
@@ -201,8 +201,9 @@ struct core {
     struct core_ports ports;
     struct core_queue queue;
     struct core_journal journal;
-    /* A structural command (teams, users) under way: others wait until it has been applied, so
-     * that each is checked against the tree that it will meet. */
+    /* A structural command (teams, users, drains) under way: others, and reports of nodes, wait
+     * until it has been applied, so that each is checked against the state that it will meet and
+     * no row is written over with what it held before. */
     const struct core_command *barrier;
     bool barrier_done;
     struct core_message *waiting, *last_waiting;
