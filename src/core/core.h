@@ -30,6 +30,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/strbuf.h"
 #include "core/clock_port.h"
 #include "core/command.h"
 #include "core/engine_port.h"
@@ -38,11 +39,11 @@
 struct core;
 
 struct core_config {
-    int64_t hold_ms;       /* promises; 0 = the scheduler's default */
-    int64_t stale_gang_ms; /* 0 = default */
-    int64_t min_run_ms;    /* protection after start; default 0 */
+    int64_t hold_ms;        /* promises; 0 = the scheduler's default */
+    int64_t stale_gang_ms;  /* 0 = default */
+    int64_t min_run_ms;     /* protection after start; default 0 */
     int64_t window_lead_ms; /* before maintenance, for work of unknown length; 0 = default */
-    int64_t token_ttl_ms;  /* default life of a token, 0 = none */
+    int64_t token_ttl_ms;   /* default life of a token, 0 = none */
 };
 
 struct core_ports {
@@ -84,6 +85,11 @@ void core_submit(struct core *core, struct core_command *command);
 /* Compares the scheduler's sums and core's own counters with a recount from scratch. 0, or
  * -EUCLEAN with WHAT filled in. For tests; on core's thread. */
 int core_verify(struct core *core, char *what, size_t size);
+
+/* The whole state as text, in an order that depends on the state alone: that of a core which was
+ * just created from the store equals that of one whose last transaction is durable. For tests; on
+ * core's thread. */
+void core_describe(struct core *core, struct strbuf *out);
 
 /* Now on the timeline; any thread. */
 int64_t core_now_ms(struct core *core);
