@@ -5,40 +5,122 @@
 #include "sim/command.h"
 #include "sim/random_run.h"
 
+enum { OPTION_REPLAY = 256, OPTION_SHRINK, OPTION_ONCE, OPTION_POINTS, OPTION_SAVE };
+
+struct options {
+    struct sim_random_options random;
+    bool replay, shrink, help;
+};
+
+static int set_number(int c, struct options *o)
+{
+    int64_t *value = c == 'n' ? &o->random.seeds : (c == 's' ? &o->random.seed : &o->random.steps);
+
+    return qty_parse_int(optarg, value, NULL);
+}
+
+static int set_plan(struct options *o)
+{
+    struct err err = ERR_INIT;
+    int r = history_plan_parse(optarg, &o->random.plan, &err);
+
+    if (r < 0)
+        fprintf(stderr, "allot sim random: %s\n", err.text);
+    return r;
+}
+
+static int set(int c, struct options *o)
+{
+    switch (c) {
+    case 'h':
+        o->help = true;
+        return 0;
+    case 'n':
+    case 's':
+    case 'm':
+        return set_number(c, o);
+    case 'f':
+        return set_plan(o);
+    case OPTION_REPLAY:
+        o->replay = true;
+        return 0;
+    case OPTION_SHRINK:
+        o->shrink = true;
+        return 0;
+    case OPTION_ONCE:
+        o->random.once = true;
+        return 0;
+    case OPTION_POINTS:
+        o->random.points = true;
+        return 0;
+    case OPTION_SAVE:
+        o->random.save = optarg;
+        return 0;
+    default:
+        return -1;
+    }
+}
+
+static bool in_range(const struct sim_random_options *o)
+{
+    return o->seeds >= 1 && o->seeds <= INT32_MAX && o->steps >= 1 && o->steps <= INT32_MAX &&
+           o->seed >= 0 && o->seed <= INT64_MAX - o->seeds;
+}
+
 static int random_main(int argc, char **argv)
 {
     static const struct option longs[] = {
+        {"seed", required_argument, NULL, 's'},
         {"seeds", required_argument, NULL, 'n'},
-        {"first", required_argument, NULL, 'f'},
-        {"steps", required_argument, NULL, 's'},
+        {"steps", required_argument, NULL, 'm'},
+        {"faults", required_argument, NULL, 'f'},
+        {"replay", no_argument, NULL, OPTION_REPLAY},
+        {"shrink", no_argument, NULL, OPTION_SHRINK},
+        {"once", no_argument, NULL, OPTION_ONCE},
+        {"crash-points", no_argument, NULL, OPTION_POINTS},
+        {"save", required_argument, NULL, OPTION_SAVE},
         {"help", no_argument, NULL, 'h'},
         {0},
     };
-    struct sim_random_options o = {.seeds = 30, .steps = 1500, .first = 1};
+    struct options o = {.random = {.seeds = 1, .steps = 10000, .seed = 1}};
+
+    if (history_plan_parse("default", &o.random.plan, NULL) < 0)
+        return 1;
     optind = 0; /* the program may have parsed options of its own before */
-    for (int c; (c = getopt_long(argc, argv, "h", longs, NULL)) != -1;) {
-        if (c == 'h')
-            return sim_usage(&sim_cmd_random, stdout, 0);
-        int64_t *value = c == 'n' ? &o.seeds : (c == 'f' ? &o.first : &o.steps);
-        if (c == '?' || qty_parse_int(optarg, value, NULL) < 0)
+    for (int c; (c = getopt_long(argc, argv, "h", longs, NULL)) != -1;)
+        if (set(c, &o) < 0)
             return sim_usage(&sim_cmd_random, stderr, 2);
-    }
-    if (optind < argc || o.seeds < 1 || o.seeds > INT32_MAX || o.steps < 1 || o.steps > INT32_MAX ||
-        o.first > INT64_MAX - o.seeds)
+    if (o.help)
+        return sim_usage(&sim_cmd_random, stdout, 0);
+    if (o.replay && optind < argc)
+        return sim_random_replay(argv + optind, (size_t)(argc - optind), o.shrink, stdout);
+    if (o.replay || optind < argc || !in_range(&o.random))
         return sim_usage(&sim_cmd_random, stderr, 2);
-    return sim_random_run(&o, stdout);
+    return sim_random_run(&o.random, stdout);
 }
 
 const struct sim_command sim_cmd_random = {
     .name = "random",
     .summary = "play random histories of the whole control plane, faults included",
-    .usage = "usage: allot sim random [--seeds N] [--first SEED] [--steps N]\n"
-             "\n"
-             "Plays random histories of the whole control plane, faults included. Prints TAP;\n"
-             "exits 1 if anything failed.\n"
-             "\n"
-             "  --seeds N     how many histories (30)\n"
-             "  --first SEED  the first seed (1)\n"
-             "  --steps N     steps of each (1500)\n",
+    .usage =
+        "usage: allot sim random [--seed N] [--seeds COUNT] [--steps M] [--faults PLAN]\n"
+        "                        [--once] [--crash-points] [--save FILE]\n"
+        "       allot sim random --replay [--shrink] FILE...\n"
+        "\n"
+        "Plays random histories of the whole control plane, faults included, and checks its\n"
+        "invariants after every step. One that fails is shrunk to the steps that matter.\n"
+        "Prints TAP; exits 1 if anything failed.\n"
+        "\n"
+        "  --seed N        the first seed (1)\n"
+        "  --seeds COUNT   how many histories (1)\n"
+        "  --steps M       steps of each (10000)\n"
+        "  --faults PLAN   'none', 'default', 'heavy', or rates in a thousand steps:\n"
+        "                  crash=20,reboot=10,disk=5,late=10,dup=10,reorder=10,nodes=5,clock=3,\n"
+        "                  quota=5,refuse=5,lost=5 (reboot: in a hundred crashes)\n"
+        "  --once          do not play each a second time to compare the traces\n"
+        "  --crash-points  play each again with one more crash, at each commit, of each kind\n"
+        "  --save FILE     write the steps of a failing history, shrunk, to FILE\n"
+        "  --replay        play the steps in FILEs\n"
+        "  --shrink        and shrink those that fail\n",
     .run = random_main,
 };

@@ -2,184 +2,49 @@
 #include "sim/history.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <json-c/json.h>
-
 #include "base/rng.h"
-#include "base/vec.h"
-#include "core/core.h"
-#include "model/json.h"
-#include "sim/memory_store.h"
-#include "sim/virtual_engine.h"
+#include "sim/history_internal.h"
 
-#define TEAMS 4
-#define DEVICES 8
-
-struct history {
-    struct rng rng;
-    struct memory_store *store;
-    struct virtual_engine *engine;
-    struct core *core;
-    struct model_node node;
-    struct arena arena;
-    int64_t boot_ms;
-    int64_t wall_skew_ms;
-    VEC(uint64_t) acknowledged;
-    struct history_result result;
-    FILE *out;
-    const struct history_options *options;
-    int32_t step;
-};
+#define WALL_START_MS 1700000000000
+/* Between the start of a machine and that of the server. */
+#define BOOT_MS 1000
+/* How long a rest may take in turns, and how much idle time proves one: longer than holds and
+ * stale gangs live. */
+#define REST_TURNS 2000
+#define REST_IDLE_MS 8000
+/* Rounds in which nothing runs although work waits. */
+#define LAST_ROUNDS 4
 
 /* ---- clock ------------------------------------------------------------------------------ */
 
 static int64_t clock_boot(void *clock)
 {
-    return ((struct history *)clock)->boot_ms;
+    const struct history *h = clock;
+
+    return h->elapsed_ms - h->booted_ms;
 }
 
 static int64_t clock_wall(void *clock)
 {
     const struct history *h = clock;
 
-    return 1700000000000 + h->boot_ms + h->wall_skew_ms;
+    return WALL_START_MS + h->elapsed_ms + h->wall_skew_ms;
 }
 
 static const char *clock_boot_id(void *clock)
 {
-    return "simulated-boot";
+    return ((struct history *)clock)->boot_id;
 }
 
 static const struct clock_ops virtual_clock = {clock_boot, clock_wall, clock_boot_id};
 
-/* ---- commands --------------------------------------------------------------------------- */
-
-/* A command and everything that it refers to. */
-struct request {
-    struct core_command command;
-    struct history *history;
-    struct arena arena;
-};
-
-static void request_done(struct core_command *c)
-{
-    struct request *r = c->user;
-    struct history *h = r->history;
-
-    if (c->kind == CORE_WORKLOADS_SUBMIT && c->status == 0)
-        for (size_t i = 0; i < c->workload_count; i++)
-            vec_push(&h->acknowledged, c->workloads[i].id);
-    if (c->kind == CORE_WORKLOADS_SUBMIT && c->status < 0)
-        h->result.refused++;
-    arena_done(&c->arena);
-    arena_done(&r->arena);
-    free(r);
-}
-
-static struct request *request_new(struct history *h, enum core_command_kind kind)
-{
-    struct request *r = calloc(1, sizeof(*r));
-
-    if (r == NULL)
-        abort();
-    r->history = h;
-    r->command.kind = kind;
-    r->command.actor = (struct core_actor){.name = "tester", .admin = true};
-    r->command.done = request_done;
-    r->command.user = r;
-    return r;
-}
-
-static int64_t below(struct history *h, int64_t n)
-{
-    return (int64_t)rng_below(&h->rng, (uint64_t)n);
-}
-
-static void put_team(struct history *h, int i)
-{
-    struct request *r = request_new(h, CORE_TEAM_PUT);
-    struct model_team *t = arena_new(&r->arena, struct model_team);
-
-    model_team_init(t);
-    t->name = arena_printf(&r->arena, "team%d", i);
-    t->guarantee[MODEL_GPU_MILLI] = 1000 * below(h, DEVICES / 2);
-    if (below(h, 2))
-        t->limit[MODEL_GPU_MILLI] = t->guarantee[MODEL_GPU_MILLI] + 1000 * below(h, DEVICES);
-    t->weight = below(h, 3);
-    r->command.team = t;
-    core_submit(h->core, &r->command);
-}
-
-static const char *random_json(struct history *h, struct arena *arena)
-{
-    static const char *const classes[] = {"production", "training", "development", "batch"};
-    static const char *const asks[] = {"\"gpus\":1", "\"gpus\":2",     "\"gpus\":4",
-                                       "\"gpu\":0.25", "\"gpu\":0.5", "\"gpu\":0.7"};
-    int64_t tasks = below(h, 4) ? 1 : 1 + below(h, 5);
-    int64_t min = below(h, 2) ? tasks : 1 + below(h, tasks);
-    const char *cls = classes[below(h, 4)];
-
-    return arena_printf(arena,
-                        "{\"team\":\"team%lld\",\"class\":\"%s\",\"priority\":%lld,"
-                        "\"tasks\":%lld,\"min_tasks\":%lld,%s,\"max_retries\":%lld,"
-                        "\"preemption\":{\"grace\":\"%llds\"},\"cpu\":\"100m\","
-                        "\"command\":[\"true\"]%s}",
-                        (long long)below(h, TEAMS), cls, (long long)below(h, 3),
-                        (long long)tasks, (long long)min, asks[below(h, 6)],
-                        (long long)below(h, 3), (long long)(1 + below(h, 5)),
-                        below(h, 4) ? "" : ",\"max_run_time\":\"3s\"");
-}
-
-static void submit(struct history *h)
-{
-    struct request *r = request_new(h, CORE_WORKLOADS_SUBMIT);
-    size_t n = (size_t)(1 + below(h, 3));
-    struct model_workload *rows = arena_new_array(&r->arena, struct model_workload, n);
-
-    for (size_t i = 0; i < n; i++) {
-        const char *text = random_json(h, &r->arena);
-        struct json_object *json = NULL;
-        struct err err = ERR_INIT;
-
-        if (model_json_parse(text, strlen(text), &json, &err) < 0 ||
-            model_workload_decode(json, &r->arena, &rows[i], &err) < 0) {
-            fprintf(h->out, "# %s: %s (%s)\n", text, err.text, err.field);
-            abort();
-        }
-        json_object_put(json);
-    }
-    r->command.workloads = rows;
-    r->command.workload_count = n;
-    h->result.submitted += (uint32_t)n;
-    core_submit(h->core, &r->command);
-}
-
-static void stop_one(struct history *h)
-{
-    struct request *r;
-
-    if (h->acknowledged.len == 0)
-        return;
-    r = request_new(h, CORE_WORKLOAD_STOP);
-    r->command.id = h->acknowledged.items[below(h, (int64_t)h->acknowledged.len)];
-    r->command.grace_ms = below(h, 2) ? -1 : 100;
-    core_submit(h->core, &r->command);
-}
-
-static void drain(struct history *h, bool flag)
-{
-    struct request *r = request_new(h, CORE_NODE_DRAIN);
-
-    r->command.name = h->node.name;
-    r->command.flag = flag;
-    core_submit(h->core, &r->command);
-}
-
 /* ---- life ------------------------------------------------------------------------------- */
 
-static void start_core(struct history *h)
+struct core *history_load(struct history *h)
 {
     struct core_config config = {.hold_ms = 5000, .stale_gang_ms = 4000};
     struct core_ports ports = {
@@ -191,238 +56,351 @@ static void start_core(struct history *h)
         .clock_ctx = h,
     };
     struct err err = ERR_INIT;
+    struct core *core = NULL;
 
-    if (core_create(&config, &ports, &h->core, &err) < 0) {
-        fprintf(h->out, "# seed %llu step %d: does not start again: %s\n",
-                (unsigned long long)h->options->seed, h->step, err.text);
-        abort();
-    }
+    if (core_create(&config, &ports, &core, &err) < 0)
+        history_wrong(h, "does not start again: %s", err.text);
+    return core;
+}
+
+static void start_core(struct history *h)
+{
+    h->core = history_load(h);
+    if (h->core == NULL)
+        return;
     virtual_engine_attach(h->engine, core_engine_host(h->core));
     core_begin(h->core);
 }
 
-static void crash(struct history *h)
+static void stop_core(struct history *h, bool durable)
 {
-    h->result.crashes++;
     virtual_engine_detach(h->engine);
-    memory_store_crash(h->store);
+    if (memory_store_busy(h->store) && durable)
+        history_judge_group(h->judge);
+    memory_store_crash(h->store, durable);
     core_destroy(h->core);
-    /* The wall clock may be set while nobody looks. */
-    h->wall_skew_ms = below(h, 3) ? 0 : 3600000 - 7200000 * below(h, 2);
-    start_core(h);
+    h->core = NULL;
 }
 
-static void let_time_pass(struct history *h, int64_t ms)
+static void reboot(struct history *h)
 {
-    h->boot_ms += ms;
-    virtual_engine_advance(h->engine, h->boot_ms);
-    core_step(h->core);
+    snprintf(h->boot_id, sizeof(h->boot_id), "boot-%d", ++h->boots);
+    h->booted_ms = h->elapsed_ms - BOOT_MS;
+    virtual_engine_reboot(h->engine, BOOT_MS);
 }
 
-static void settle_store(struct history *h, bool may_fail)
+static void commit(struct history *h)
 {
     if (!memory_store_busy(h->store))
         return;
-    if (may_fail && below(h, 20) == 0) {
-        h->result.disk_faults++;
-        memory_store_fail(h->store, -ENOSPC);
-    } else {
-        memory_store_commit(h->store);
-    }
+    history_judge_group(h->judge);
+    memory_store_commit(h->store);
     core_step(h->core);
 }
 
-static void one_step(struct history *h)
+/* Core lives until the point where it is to die. */
+static void live_until(struct history *h, const struct history_step *s)
 {
-    switch (below(h, 16)) {
-    case 0:
-    case 1:
-    case 2:
-        submit(h);
+    if (s->crash.at == HISTORY_DURING)
+        virtual_engine_cut(h->engine, (uint32_t)s->crash.calls);
+    if (s->crash.at == HISTORY_DURING || s->crash.at == HISTORY_AFTER)
+        commit(h);
+}
+
+static void crash(struct history *h, const struct history_step *s)
+{
+    h->result.crashes++;
+    if (history_quiet(h))
+        history_compare(h);
+    live_until(h, s);
+    stop_core(h, s->crash.at == HISTORY_DURABLE);
+    if (s->crash.reboot)
+        reboot(h);
+    history_judge_outside(h->judge);
+    start_core(h);
+}
+
+/* ---- machines --------------------------------------------------------------------------- */
+
+static struct history_node *node_new(const struct history_step *s)
+{
+    struct history_node *n = calloc(1, sizeof(*n));
+    size_t count = (size_t)s->node.devices;
+
+    if (n == NULL || (n->devices = calloc(count + 1, sizeof(*n->devices))) == NULL)
+        abort();
+    history_name('n', s->node.node, n->name);
+    for (size_t i = 0; i < count; i++)
+        n->devices[i] = (struct model_device){
+            .uuid = "GPU-0",
+            .type = "H100",
+            .memory_bytes = (s->node.slices ? 10LL : s->node.memory_gib) << 30,
+            .mig_profile = s->node.slices ? "1g.10gb" : NULL,
+            .mig_milli = s->node.slices ? 142 : 0,
+            .simulated = true,
+        };
+    n->row = (struct model_node){
+        .name = n->name,
+        .cluster = "local",
+        .gpu_type = count ? "H100" : NULL,
+        .sharing = "none",
+        .limits = "none",
+        .isolation = "none",
+        .cpu_milli = s->node.cpu,
+        .memory_bytes = (int64_t)s->node.memory_gib << 30,
+        .devices = n->devices,
+        .device_count = s->node.devices,
+    };
+    return n;
+}
+
+static void add_node(struct history *h, const struct history_step *s)
+{
+    if (h->nodes[s->node.node])
+        return; /* a machine does not change its devices here */
+    h->nodes[s->node.node] = node_new(s);
+    virtual_engine_node(h->engine, (uint32_t)s->node.node, &h->nodes[s->node.node]->row);
+}
+
+static void finish(struct history *h, const struct history_step *s)
+{
+    char name[HISTORY_NAME_MAX];
+
+    history_name('w', s->finish.w, name);
+    virtual_engine_finish(h->engine, name, s->finish.task, s->finish.code,
+                          s->finish.how == HISTORY_LOST);
+}
+
+static void refuse_disk(struct history *h, const struct history_step *s)
+{
+    if (!memory_store_busy(h->store))
+        return;
+    h->result.disk_faults++;
+    memory_store_fail(h->store, history_disk_errno(s->disk.error));
+}
+
+/* Returns when the engine has something to do next, on the boot clock. */
+static int64_t pass(struct history *h, int64_t ms)
+{
+    int64_t next;
+
+    h->elapsed_ms += ms;
+    next = virtual_engine_advance(h->engine, clock_boot(h));
+    core_step(h->core);
+    return next;
+}
+
+/* ---- rest ------------------------------------------------------------------------------- */
+
+/* Nothing happens from outside: launches, stops, events and the disk take their time, promises
+ * run out, until nothing has happened for long enough. */
+static void rest(struct history *h)
+{
+    int64_t idle_ms = 0;
+    uint64_t trace = 0;
+
+    h->result.rests++;
+    for (int i = 0; i < REST_TURNS && h->result.wrong[0] == '\0'; i++) {
+        int64_t now = clock_boot(h);
+        int64_t next = pass(h, 0);
+        uint64_t seen;
+
+        commit(h);
+        if (history_check(h) < 0)
+            return;
+        seen = history_judge_trace(h->judge) ^ virtual_engine_trace(h->engine);
+        idle_ms = seen == trace ? idle_ms : 0;
+        trace = seen;
+        if (idle_ms >= REST_IDLE_MS) {
+            history_check_rest(h);
+            return;
+        }
+        if (memory_store_busy(h->store))
+            continue;
+        next = next - now < 1000 ? next - now : 1000;
+        idle_ms += next;
+        pass(h, next > 0 ? next : 1);
+    }
+    history_wrong(h, "no rest within %d turns although nothing happens from outside", REST_TURNS);
+}
+
+/* ---- steps ------------------------------------------------------------------------------ */
+
+static void play_fault(struct history *h, const struct history_step *s)
+{
+    switch (s->kind) {
+    case HISTORY_REFUSE:
+        virtual_engine_refuse(h->engine, s->refuse.lasting);
         break;
-    case 3:
-        stop_one(h);
+    case HISTORY_LOSE:
+        virtual_engine_lose(h->engine, (uint32_t)s->lose.node, s->lose.dies);
         break;
-    case 4:
-        if (below(h, 4) == 0)
-            put_team(h, (int)below(h, TEAMS));
+    case HISTORY_RETURN:
+        virtual_engine_return(h->engine, (uint32_t)s->lose.node);
         break;
-    case 5:
-        if (below(h, 8) == 0)
-            crash(h);
+    case HISTORY_DISK:
+        refuse_disk(h, s);
         break;
-    case 6:
-        if (below(h, 10) == 0)
-            drain(h, below(h, 3) == 0);
+    case HISTORY_CRASH:
+        crash(h, s);
         break;
-    case 7:
-    case 8:
-    case 9:
-        let_time_pass(h, below(h, 400));
+    case HISTORY_LATE:
+        virtual_engine_late(h->engine, s->time.ms);
+        break;
+    case HISTORY_REPEAT:
+        virtual_engine_repeat(h->engine, s->time.ms);
+        break;
+    case HISTORY_REORDER:
+        virtual_engine_reorder(h->engine);
+        break;
+    case HISTORY_WALL:
+        h->wall_skew_ms += s->time.ms;
         break;
     default:
-        settle_store(h, true);
         break;
     }
-    core_step(h->core);
 }
 
-/* ---- checks ----------------------------------------------------------------------------- */
-
-static int wrong(struct history *h, const char *what)
+static void play_step(struct history *h, const struct history_step *s)
 {
-    fprintf(h->out, "# seed %llu, step %d: %s\n", (unsigned long long)h->options->seed, h->step,
-            what);
-    return -EUCLEAN;
+    switch (s->kind) {
+    case HISTORY_NODE:
+        add_node(h, s);
+        break;
+    case HISTORY_TEAM:
+        history_ask_team(h, s);
+        break;
+    case HISTORY_DISSOLVE:
+        history_ask_dissolve(h, s);
+        break;
+    case HISTORY_SUBMIT:
+        history_ask_submit(h, s);
+        break;
+    case HISTORY_CANCEL:
+        history_ask_cancel(h, s);
+        break;
+    case HISTORY_FINISH:
+        finish(h, s);
+        break;
+    case HISTORY_DRAIN:
+        history_ask_drain(h, s);
+        break;
+    case HISTORY_TIME:
+        pass(h, s->time.ms);
+        break;
+    case HISTORY_COMMIT:
+        commit(h);
+        break;
+    case HISTORY_REST:
+        rest(h);
+        break;
+    default:
+        history_judge_outside(h->judge);
+        play_fault(h, s);
+        break;
+    }
+    if (h->core)
+        pass(h, 0);
 }
 
-static int check_device(struct history *h, const struct model_allocation **rows, size_t count,
-                        uint16_t device)
+/* ---- the end ---------------------------------------------------------------------------- */
+
+static void repair(struct history *h)
 {
-    char text[160];
-
-    /* At each start of an interval, the sum of what covers that instant must fit. */
-    for (size_t i = 0; i < count; i++) {
-        int32_t sum = 0;
-
-        for (size_t k = 0; k < count; k++)
-            for (int32_t d = 0; d < rows[k]->device_count; d++)
-                if (rows[k]->devices[d] == device && rows[k]->start_ms <= rows[i]->start_ms &&
-                    rows[i]->start_ms < rows[k]->end_ms)
-                    sum += rows[k]->gpu_milli / rows[k]->device_count;
-        if (sum > 1000) {
-            snprintf(text, sizeof(text), "device %u is metered %d milli at %lld", device, sum,
-                     (long long)rows[i]->start_ms);
-            return wrong(h, text);
-        }
-    }
-    return 0;
+    for (int32_t i = 0; i < HISTORY_NODES_MAX; i++)
+        virtual_engine_return(h->engine, (uint32_t)i);
+    /* The disk takes again what it refused, and then the rest. */
+    pass(h, 1000);
+    rest(h);
+    for (int32_t i = 0; i < HISTORY_NODES_MAX; i++)
+        history_ask_drain(
+            h, &(struct history_step){.kind = HISTORY_DRAIN, .drain = {.node = i, .flag = 0}});
+    history_ask_everything(h);
+    rest(h);
 }
 
-static int check_metering(struct history *h)
+static size_t finish_all(struct history *h)
 {
-    const struct model_allocation **rows;
-    size_t count = memory_store_allocations(h->store, &rows);
+    size_t count = virtual_engine_running(h->engine);
+    struct virtual_task *tasks = calloc(count + 1, sizeof(*tasks));
 
-    h->result.allocations = count;
-    for (size_t i = 0; i < count; i++) {
-        if (rows[i]->end_ms == 0)
-            return wrong(h, "an allocation is still open");
-        if (rows[i]->end_ms < rows[i]->start_ms)
-            return wrong(h, "an allocation ends before it starts");
-        h->result.hash = h->result.hash * 1099511628211ULL ^ rows[i]->workload ^
-                         (uint64_t)rows[i]->end_ms;
-    }
-    for (uint16_t d = 0; d < DEVICES; d++) {
-        int r = check_device(h, rows, count, d);
-
-        if (r < 0)
-            return r;
-    }
-    return 0;
-}
-
-static int check_end(struct history *h)
-{
-    for (size_t i = 0; i < h->acknowledged.len; i++) {
-        const struct model_workload *w = memory_store_workload(h->store, h->acknowledged.items[i]);
-
-        if (w == NULL)
-            return wrong(h, "an acknowledged workload is lost");
-        if (!model_workload_state_is_final(w->state))
-            return wrong(h, arena_printf(&h->arena, "workload %llu is still %s",
-                                         (unsigned long long)w->id,
-                                         model_workload_state_name(w->state)));
-        h->result.succeeded += w->state == MODEL_WORKLOAD_SUCCEEDED;
-        h->result.failed += w->state == MODEL_WORKLOAD_FAILED;
-        h->result.cancelled += w->state == MODEL_WORKLOAD_CANCELLED;
-    }
-    if (virtual_engine_running(h->engine))
-        return wrong(h, "tasks still run after all workloads have ended");
-    return check_metering(h);
-}
-
-/* No new faults; what waits is stopped, what runs may end. */
-static void wind_down(struct history *h)
-{
-    drain(h, false);
-    for (int i = 0; i < 200; i++) {
-        let_time_pass(h, 100);
-        settle_store(h, false);
-    }
-    for (size_t i = 0; i < h->acknowledged.len; i++) {
-        struct request *r = request_new(h, CORE_WORKLOAD_STOP);
-
-        r->command.id = h->acknowledged.items[i];
-        r->command.grace_ms = -1;
-        core_submit(h->core, &r->command);
-    }
-    for (int i = 0; i < 400; i++) {
-        let_time_pass(h, 100);
-        settle_store(h, false);
-    }
-}
-
-static void build_node(struct history *h)
-{
-    struct err err = ERR_INIT;
-
-    if (model_devices_from_spec("8xH100", &h->arena, &h->node.devices, &h->node.device_count,
-                                &err) < 0)
+    if (tasks == NULL)
         abort();
-    h->node.name = "n0";
-    h->node.cluster = "local";
-    h->node.gpu_type = "H100";
-    h->node.sharing = h->node.limits = h->node.isolation = "none";
-    h->node.cpu_milli = 64000;
-    h->node.memory_bytes = 1LL << 40;
+    for (size_t i = 0; i < count; i++)
+        virtual_engine_task(h->engine, i, &tasks[i]);
+    for (size_t i = 0; i < count; i++)
+        virtual_engine_finish(h->engine, tasks[i].name, tasks[i].task, 0, false);
+    free(tasks);
+    history_judge_outside(h->judge);
+    return count;
 }
 
-static int play(struct history *h)
+/* Everything that was accepted runs and ends, round by round. */
+static void end(struct history *h)
 {
-    char what[200];
-    int r = 0;
+    struct history_counts counts;
+    int idle = 0;
 
-    for (int i = 0; i < TEAMS; i++) {
-        put_team(h, i);
-        core_step(h->core);
-        settle_store(h, false);
+    repair(h);
+    for (history_judge_counts(h->judge, &counts); counts.live && h->result.wrong[0] == '\0';) {
+        idle = finish_all(h) ? 0 : idle + 1;
+        if (idle)
+            pass(h, 120000); /* back-offs run out */
+        rest(h);
+        history_judge_counts(h->judge, &counts);
+        if (idle > LAST_ROUNDS)
+            history_wrong(h, "%" PRIu64 " accepted workloads never run and end", counts.live);
     }
-    for (h->step = 0; h->step < h->options->steps && r == 0; h->step++) {
-        one_step(h);
-        if (core_verify(h->core, what, sizeof(what)) < 0)
-            r = wrong(h, what);
-    }
-    if (r == 0)
-        wind_down(h);
-    return r == 0 ? check_end(h) : r;
+    if (h->result.wrong[0] == '\0' && virtual_engine_running(h->engine))
+        history_wrong(h, "%zu tasks run after all workloads have ended",
+                      virtual_engine_running(h->engine));
 }
 
-int history_run(const struct history_options *options, FILE *out,
-                struct history_result *ret_result)
+static void begin(struct history *h)
 {
-    static const struct virtual_faults faults = {
-        .refuse_permille = 20,
-        .lose_permille = 20,
-        .fail_permille = 100,
-        .repeat_permille = 50,
-        .delay_ms = 100,
-        .run_ms = 4000,
-    };
-    struct history h = {.out = out, .options = options};
-    int r;
+    h->boots = 1;
+    h->elapsed_ms = BOOT_MS;
+    snprintf(h->boot_id, sizeof(h->boot_id), "boot-1");
+    h->store = memory_store_create();
+    h->engine = virtual_engine_create();
+    h->judge = history_judge_create();
+    memory_store_watch(h->store, history_judge_op, h->judge);
+    virtual_engine_advance(h->engine, clock_boot(h));
+    start_core(h);
+}
 
-    rng_seed(&h.rng, options->seed);
-    build_node(&h);
-    h.store = memory_store_create();
-    h.engine = virtual_engine_create(options->seed ^ 0x5eed, &faults, &h.node);
-    start_core(&h);
-    r = play(&h);
+static void done(struct history *h)
+{
+    history_judge_counts(h->judge, &h->result.counts);
+    h->result.trace = history_judge_trace(h->judge) ^ virtual_engine_trace(h->engine);
+    core_destroy(h->core);
+    virtual_engine_destroy(h->engine);
+    memory_store_destroy(h->store);
+    history_judge_destroy(h->judge);
+    map_done(&h->numbers);
+    for (int i = 0; i < HISTORY_NODES_MAX; i++) {
+        if (h->nodes[i])
+            free(h->nodes[i]->devices);
+        free(h->nodes[i]);
+    }
+}
+
+int history_play(history_next_fn *next, void *user, uint64_t compare_every,
+                 struct history_result *ret_result)
+{
+    struct history h = {.compare_every = compare_every};
+    struct history_step step;
+
+    begin(&h);
+    while (h.result.wrong[0] == '\0' && next(user, &h, &step)) {
+        h.result.steps++;
+        play_step(&h, &step);
+        if (h.core)
+            history_check(&h);
+    }
+    if (h.result.wrong[0] == '\0')
+        end(&h);
+    done(&h);
     *ret_result = h.result;
-    core_destroy(h.core);
-    virtual_engine_destroy(h.engine);
-    memory_store_destroy(h.store);
-    vec_done(&h.acknowledged);
-    arena_done(&h.arena);
-    return r;
+    return h.result.wrong[0] ? -EUCLEAN : 0;
 }

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/vec.h"
-
 static struct sim_ledger_node *node_at(struct sim_ledger *l, uint32_t index)
 {
     if (index >= l->node_count) {
@@ -192,10 +190,78 @@ bool sim_ledger_fit(const struct sim_ledger *l, uint32_t index, const struct sch
     return found == q->device_count;
 }
 
+void sim_ledger_model_node(struct sim_ledger *l, uint32_t index, const struct model_node *m)
+{
+    struct sched_device devices[MODEL_DEVICES_MAX];
+    bool known = index < l->node_count && l->nodes[index].device_count == (uint32_t)m->device_count;
+
+    for (int32_t i = 0; i < m->device_count; i++) {
+        const char *profile = m->devices[i].mig_profile;
+
+        devices[i] = (struct sched_device){
+            .mig_profile =
+                known ? l->nodes[index].devices[i].mig_profile : arena_strdup(&l->strings, profile),
+            .memory_bytes = m->devices[i].memory_bytes,
+            .mig_milli = m->devices[i].mig_milli,
+        };
+    }
+    sim_ledger_node_set(l, index,
+                        &(struct sched_node){
+                            .devices = devices,
+                            .device_count = (uint32_t)m->device_count,
+                            .cpu_milli = m->cpu_milli,
+                            .memory_bytes = m->memory_bytes,
+                            .up = m->state == MODEL_NODE_UP,
+                            .schedulable = !m->drained,
+                        });
+}
+
+static bool same_request(const struct sched_request *q, const struct model_request *m)
+{
+    if (q->device_count != (uint32_t)m->device_count || q->device_milli != m->device_milli ||
+        q->device_memory_bytes != m->device_memory_bytes || q->cpu_milli != m->cpu_milli ||
+        q->memory_bytes != m->memory_bytes || q->mig_count != (uint32_t)m->mig_count)
+        return false;
+    for (uint32_t i = 0; i < q->mig_count; i++)
+        if (q->mig[i].count != (uint32_t)m->mig[i].count ||
+            strcmp(q->mig[i].profile, m->mig[i].profile) != 0)
+            return false;
+    return true;
+}
+
+const struct sched_request *sim_ledger_model_request(struct sim_ledger *l,
+                                                     const struct model_request *m)
+{
+    struct sched_request *q;
+    struct sched_mig_request *mig;
+
+    for (size_t i = 0; i < l->requests.len; i++)
+        if (same_request(l->requests.items[i], m))
+            return l->requests.items[i];
+    q = arena_new(&l->strings, struct sched_request);
+    mig = arena_new_array(&l->strings, struct sched_mig_request, (size_t)m->mig_count);
+    for (int32_t i = 0; i < m->mig_count; i++)
+        mig[i] = (struct sched_mig_request){arena_strdup(&l->strings, m->mig[i].profile),
+                                            (uint32_t)m->mig[i].count};
+    *q = (struct sched_request){
+        .device_count = (uint32_t)m->device_count,
+        .device_milli = m->device_milli,
+        .device_memory_bytes = m->device_memory_bytes,
+        .mig = mig,
+        .mig_count = (uint32_t)m->mig_count,
+        .cpu_milli = m->cpu_milli,
+        .memory_bytes = m->memory_bytes,
+    };
+    vec_push(&l->requests, q);
+    return q;
+}
+
 void sim_ledger_done(struct sim_ledger *l)
 {
     for (uint32_t i = 0; i < l->node_count; i++)
         free(l->nodes[i].devices);
     free(l->nodes);
+    vec_done(&l->requests);
+    arena_done(&l->strings);
     *l = (struct sim_ledger){0};
 }

@@ -11,7 +11,8 @@
  * Invariant: per device, compute <= 1000 milli and memory <= what it has; per node, cpu and
  * memory <= what it has. sim_ledger_take() refuses what would break it and changes nothing.
  *
- * Ownership. The ledger copies what it needs of a node; profile names must outlive it.
+ * Ownership. The ledger copies what it needs of a node; profile names must outlive it (those of
+ * nodes in the model's form are copied).
  * Units: milli-GPU, millicores, bytes.
  *
  *     struct sim_ledger l = {0};
@@ -26,7 +27,10 @@
 #include <stdint.h>
 
 #include "allot/sched.h"
+#include "base/arena.h"
 #include "base/err.h"
+#include "base/vec.h"
+#include "model/node.h"
 
 struct sim_ledger_device {
     const char *mig_profile; /* NULL = a whole GPU */
@@ -47,6 +51,8 @@ struct sim_ledger_node {
 struct sim_ledger {
     struct sim_ledger_node *nodes; /* by the caller's index */
     uint32_t node_count;
+    struct arena strings; /* of what came in the form of the model */
+    VEC(const struct sched_request *) requests;
 };
 
 /* Creates or changes node INDEX; what it holds stays. A later call may add devices. */
@@ -60,8 +66,14 @@ void sim_ledger_release(struct sim_ledger *l, uint32_t index, const struct sched
 /* Would it fit now? Finds devices, first fit in order; RET_DEVICES holds as many as it asks. */
 bool sim_ledger_fit(const struct sim_ledger *l, uint32_t index, const struct sched_request *q,
                     uint16_t *ret_devices);
+/* The same node or request in the scheduler's form, kept as long as the ledger; equal requests
+ * are kept once. */
+void sim_ledger_model_node(struct sim_ledger *l, uint32_t index, const struct model_node *node);
+const struct sched_request *sim_ledger_model_request(struct sim_ledger *l,
+                                                     const struct model_request *request);
 /* Devices that a request holds in all. */
 uint32_t sim_ledger_device_count(const struct sched_request *q);
+/* Frees what it holds. */
 void sim_ledger_done(struct sim_ledger *l);
 
 #endif

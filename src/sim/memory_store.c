@@ -9,28 +9,24 @@
 #include "base/vec.h"
 
 struct row_workload {
-    struct model_workload row;
+    struct model_workload row; /* strings owned */
     uint64_t shape_id;
-    const char *launch_json;
-};
-
-struct row_meta {
-    const char *key, *value;
+    char *launch_json;
 };
 
 struct row_shape {
     uint64_t id;
-    const char *json;
+    char *json;
 };
 
 struct memory_store {
-    struct arena arena;
-    struct map teams, nodes, workloads, tasks, users, tokens, meta;
+    struct map teams, nodes, workloads, tasks, users, meta, allocations; /* rows, owned */
+    struct map shape_index;                                              /* id -> any */
     VEC(struct row_shape) shapes;
-    VEC(const struct model_allocation *) allocations;
-    struct map allocation_index; /* id -> position + 1 */
     struct model_event last_event;
     uint64_t last_workload, last_other;
+    memory_store_watch_fn *watch;
+    void *watcher;
 
     struct store_txn *const *group; /* waiting */
     size_t group_len;
@@ -47,16 +43,141 @@ struct memory_store *memory_store_create(void)
     return s;
 }
 
+void memory_store_watch(struct memory_store *s, memory_store_watch_fn *fn, void *user)
+{
+    s->watch = fn;
+    s->watcher = user;
+}
+
+/* ---- rows ------------------------------------------------------------------------------- */
+
+static char *copy_text(const char *text)
+{
+    char *copy = text ? strdup(text) : NULL;
+
+    if (text && copy == NULL)
+        abort();
+    return copy;
+}
+
+static void *copy_bytes(const void *from, size_t size)
+{
+    void *copy = malloc(size ? size : 1);
+
+    if (copy == NULL)
+        abort();
+    if (size)
+        memcpy(copy, from, size);
+    return copy;
+}
+
+static void free_team(void *row)
+{
+    struct model_team *t = row;
+
+    if (t == NULL)
+        return;
+    free((char *)t->name);
+    free((char *)t->parent);
+    free(t);
+}
+
+struct row_node {
+    struct model_node row;
+    struct arena arena;
+};
+
+static void free_node(void *row)
+{
+    struct row_node *n = row;
+
+    if (n)
+        arena_done(&n->arena);
+    free(n);
+}
+
+static void free_workload(void *row)
+{
+    struct row_workload *w = row;
+
+    if (w == NULL)
+        return;
+    free((char *)w->row.name);
+    free((char *)w->row.team);
+    free((char *)w->row.owner);
+    free((char *)w->row.message);
+    free(w->launch_json);
+    free(w);
+}
+
+static void free_task(void *row)
+{
+    struct model_task *t = row;
+
+    if (t == NULL)
+        return;
+    free((uint16_t *)t->devices);
+    free((char *)t->node_name);
+    free((char *)t->message);
+    free(t);
+}
+
+static void free_allocation(void *row)
+{
+    struct model_allocation *a = row;
+
+    if (a)
+        free((uint16_t *)a->devices);
+    free(a);
+}
+
+static void free_user(void *row)
+{
+    struct model_user *u = row;
+
+    if (u)
+        free((char *)u->name);
+    free(u);
+}
+
+struct row_meta {
+    char *key, *value;
+};
+
+static void free_meta(void *row)
+{
+    struct row_meta *m = row;
+
+    if (m) {
+        free(m->key);
+        free(m->value);
+    }
+    free(m);
+}
+
+static void free_rows(struct map *m, void (*destroy)(void *row))
+{
+    size_t it = 0;
+    void *row;
+
+    while ((row = map_next(m, &it)) != NULL)
+        destroy(row);
+    map_done(m);
+}
+
 void memory_store_destroy(struct memory_store *s)
 {
-    struct map *maps[] = {&s->teams, &s->nodes,  &s->workloads, &s->tasks,
-                          &s->users, &s->tokens, &s->meta,      &s->allocation_index};
-
-    for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++)
-        map_done(maps[i]);
+    free_rows(&s->teams, free_team);
+    free_rows(&s->nodes, free_node);
+    free_rows(&s->workloads, free_workload);
+    free_rows(&s->tasks, free_task);
+    free_rows(&s->users, free_user);
+    free_rows(&s->meta, free_meta);
+    free_rows(&s->allocations, free_allocation);
+    map_done(&s->shape_index);
+    for (size_t i = 0; i < s->shapes.len; i++)
+        free(s->shapes.items[i].json);
     vec_done(&s->shapes);
-    vec_done(&s->allocations);
-    arena_done(&s->arena);
     free(s);
 }
 
@@ -75,124 +196,151 @@ static uint64_t task_key(uint64_t workload, int32_t index)
 
 static void put_team(struct memory_store *s, const struct model_team *row)
 {
-    struct model_team *copy = arena_memdup(&s->arena, row, sizeof(*row));
+    struct model_team *copy = copy_bytes(row, sizeof(*row));
 
-    copy->name = arena_strdup(&s->arena, row->name);
-    copy->parent = arena_strdup(&s->arena, row->parent);
-    map_put(&s->teams, row->id, copy);
+    copy->name = copy_text(row->name);
+    copy->parent = copy_text(row->parent);
+    free_team(map_put(&s->teams, row->id, copy));
     note_id(&s->last_other, row->id);
 }
 
 static void put_node(struct memory_store *s, const struct model_node *row)
 {
-    struct model_node *copy = arena_new(&s->arena, struct model_node);
+    struct row_node *copy = calloc(1, sizeof(*copy));
     struct strbuf text = STRBUF_INIT;
     struct json_writer w;
 
+    if (copy == NULL)
+        abort();
     json_writer_init(&w, &text);
     model_node_encode(row, &w);
-    if (model_node_decode(strbuf_str(&text), text.len, &s->arena, copy, NULL) < 0)
+    if (model_node_decode(strbuf_str(&text), text.len, &copy->arena, &copy->row, NULL) < 0)
         abort();
     strbuf_done(&text);
-    copy->id = row->id;
-    copy->state = row->state;
-    copy->drained = row->drained;
-    map_put(&s->nodes, row->id, copy);
+    copy->row.id = row->id;
+    copy->row.state = row->state;
+    copy->row.drained = row->drained;
+    free_node(map_put(&s->nodes, row->id, copy));
     note_id(&s->last_other, row->id);
 }
 
-static void copy_workload(struct memory_store *s, struct model_workload *to,
-                          const struct model_workload *from)
+static void copy_workload(struct model_workload *to, const struct model_workload *from)
 {
     *to = *from;
-    to->name = arena_strdup(&s->arena, from->name);
-    to->team = arena_strdup(&s->arena, from->team);
-    to->owner = arena_strdup(&s->arena, from->owner);
-    to->message = arena_strdup(&s->arena, from->message);
+    to->name = copy_text(from->name);
+    to->team = copy_text(from->team);
+    to->owner = copy_text(from->owner);
+    to->message = copy_text(from->message);
     to->shape = NULL;
     to->launch = NULL;
 }
 
+static void put_shape(struct memory_store *s, uint64_t id, const char *json)
+{
+    if (map_get(&s->shape_index, id))
+        return;
+    map_put(&s->shape_index, id, s);
+    vec_push(&s->shapes, ((struct row_shape){id, copy_text(json)}));
+}
+
 static void put_workload(struct memory_store *s, const struct store_new_workload *row)
 {
-    struct row_workload *copy = arena_new(&s->arena, struct row_workload);
+    struct row_workload *copy = calloc(1, sizeof(*copy));
 
-    copy_workload(s, &copy->row, row->row);
+    if (copy == NULL)
+        abort();
+    copy_workload(&copy->row, row->row);
     copy->shape_id = row->shape_id;
-    copy->launch_json = arena_strdup(&s->arena, row->launch_json);
-    map_put(&s->workloads, row->row->id, copy);
+    copy->launch_json = copy_text(row->launch_json);
+    free_workload(map_put(&s->workloads, row->row->id, copy));
     note_id(&s->last_workload, row->row->id);
-    for (size_t i = 0; row->shape_json && i < s->shapes.len; i++)
-        if (s->shapes.items[i].id == row->shape_id)
-            return;
     if (row->shape_json)
-        vec_push(&s->shapes, ((struct row_shape){row->shape_id,
-                                                 arena_strdup(&s->arena, row->shape_json)}));
+        put_shape(s, row->shape_id, row->shape_json);
+}
+
+static void update_workload(struct memory_store *s, const struct model_workload *row)
+{
+    struct row_workload *w = map_get(&s->workloads, row->id);
+    struct model_workload former = w->row;
+
+    if (model_workload_state_is_final(row->state)) {
+        free_workload(map_del(&s->workloads, row->id));
+        for (int32_t i = 0; i < row->shape->task_count; i++)
+            free_task(map_del(&s->tasks, task_key(row->id, i)));
+        return;
+    }
+    copy_workload(&w->row, row);
+    free((char *)former.name);
+    free((char *)former.team);
+    free((char *)former.owner);
+    free((char *)former.message);
 }
 
 static void put_task(struct memory_store *s, const struct model_task *row)
 {
-    struct model_task *copy = arena_memdup(&s->arena, row, sizeof(*row));
+    struct model_task *copy = copy_bytes(row, sizeof(*row));
 
-    copy->devices = arena_memdup(&s->arena, row->devices,
-                                 (size_t)row->device_count * sizeof(*row->devices));
-    copy->node_name = arena_strdup(&s->arena, row->node_name);
-    copy->message = arena_strdup(&s->arena, row->message);
-    map_put(&s->tasks, task_key(row->workload, row->index), copy);
+    copy->devices = copy_bytes(row->devices, (size_t)row->device_count * sizeof(*row->devices));
+    copy->node_name = copy_text(row->node_name);
+    copy->message = copy_text(row->message);
+    free_task(map_put(&s->tasks, task_key(row->workload, row->index), copy));
 }
 
 static void put_allocation(struct memory_store *s, const struct model_allocation *row)
 {
-    struct model_allocation *copy = arena_memdup(&s->arena, row, sizeof(*row));
-    uintptr_t at = (uintptr_t)map_get(&s->allocation_index, row->id);
+    struct model_allocation *copy;
 
-    copy->devices = arena_memdup(&s->arena, row->devices,
-                                 (size_t)row->device_count * sizeof(*row->devices));
     note_id(&s->last_other, row->id);
-    if (at) {
-        s->allocations.items[at - 1] = copy;
+    if (row->end_ms) {
+        free_allocation(map_del(&s->allocations, row->id));
         return;
     }
-    vec_push(&s->allocations, copy);
-    map_put(&s->allocation_index, row->id, (void *)(uintptr_t)s->allocations.len);
+    copy = copy_bytes(row, sizeof(*row));
+    copy->devices = copy_bytes(row->devices, (size_t)row->device_count * sizeof(*row->devices));
+    free_allocation(map_put(&s->allocations, row->id, copy));
 }
 
 static void put_user(struct memory_store *s, const struct model_user *row)
 {
-    struct model_user *copy = arena_memdup(&s->arena, row, sizeof(*row));
+    struct model_user *copy = copy_bytes(row, sizeof(*row));
 
-    copy->name = arena_strdup(&s->arena, row->name);
+    copy->name = copy_text(row->name);
     copy->teams = NULL;
     copy->team_count = 0;
-    map_put_str(&s->users, copy->name, copy);
+    free_user(map_put_str(&s->users, copy->name, copy));
 }
 
 static void put_meta(struct memory_store *s, const char *key, const char *value)
 {
-    struct row_meta *copy = arena_new(&s->arena, struct row_meta);
+    struct row_meta *row = map_get_str(&s->meta, key);
 
-    copy->key = arena_strdup(&s->arena, key);
-    copy->value = arena_strdup(&s->arena, value);
-    map_put_str(&s->meta, copy->key, copy);
+    if (row == NULL) {
+        row = calloc(1, sizeof(*row));
+        if (row == NULL)
+            abort();
+        row->key = copy_text(key);
+        map_put_str(&s->meta, row->key, row);
+    }
+    free(row->value);
+    row->value = copy_text(value);
 }
 
 static void apply(struct memory_store *s, const struct store_op *op)
 {
-    struct row_workload *w;
-
+    if (s->watch)
+        s->watch(s->watcher, op);
     switch (op->kind) {
     case STORE_PUT_TEAM:
         put_team(s, op->team);
         break;
     case STORE_DELETE_TEAM:
-        map_del(&s->teams, op->id);
+        free_team(map_del(&s->teams, op->id));
         break;
     case STORE_PUT_WORKLOAD:
         put_workload(s, op->new_workload);
         break;
     case STORE_UPDATE_WORKLOAD:
-        w = map_get(&s->workloads, op->workload->id);
-        copy_workload(s, &w->row, op->workload);
+        update_workload(s, op->workload);
         break;
     case STORE_PUT_TASK:
         put_task(s, op->task);
@@ -207,14 +355,12 @@ static void apply(struct memory_store *s, const struct store_op *op)
         put_user(s, op->user);
         break;
     case STORE_DELETE_USER:
-        map_del_str(&s->users, op->name);
+        free_user(map_del_str(&s->users, op->name));
         break;
     case STORE_PUT_META:
         put_meta(s, op->meta.key, op->meta.value);
         break;
     case STORE_ADD_EVENT:
-        if (op->event->seq <= s->last_event.seq)
-            abort(); /* events go backwards */
         s->last_event.seq = op->event->seq;
         s->last_event.time_ms = op->event->time_ms;
         break;
@@ -251,13 +397,18 @@ static void answer(struct memory_store *s)
     s->done(s->host, group, s->group_len);
 }
 
-void memory_store_commit(struct memory_store *s)
+static void make_durable(struct memory_store *s)
 {
     for (size_t i = 0; i < s->group_len; i++) {
         s->group[i]->status = 0;
         for (const struct store_op *op = s->group[i]->first; op; op = op->next)
             apply(s, op);
     }
+}
+
+void memory_store_commit(struct memory_store *s)
+{
+    make_durable(s);
     answer(s);
 }
 
@@ -269,8 +420,10 @@ void memory_store_fail(struct memory_store *s, int errnum)
     answer(s);
 }
 
-void memory_store_crash(struct memory_store *s)
+void memory_store_crash(struct memory_store *s, bool durable)
 {
+    if (s->group && durable)
+        make_durable(s);
     s->group = NULL;
 }
 
@@ -301,12 +454,12 @@ static int each_team(void *store, store_team_fn *fn, void *user, struct err *err
 static int each_node(void *store, store_node_fn *fn, void *user, struct err *err)
 {
     struct memory_store *s = store;
-    const struct model_node *row;
+    const struct row_node *n;
     size_t it = 0;
     int r = 0;
 
-    while (r == 0 && (row = map_next(&s->nodes, &it)) != NULL)
-        r = fn(user, row);
+    while (r == 0 && (n = map_next(&s->nodes, &it)) != NULL)
+        r = fn(user, &n->row);
     return r;
 }
 
@@ -322,27 +475,29 @@ static int each_user(void *store, store_user_fn *fn, void *user, struct err *err
     return r;
 }
 
-static const struct row_workload *live(const struct memory_store *s, uint64_t id)
+static int by_id(const void *a, const void *b)
 {
-    const struct row_workload *w = map_get(&s->workloads, id);
+    const struct row_workload *x = *(void *const *)a, *y = *(void *const *)b;
 
-    return w && !model_workload_state_is_final(w->row.state) ? w : NULL;
+    return x->row.id < y->row.id ? -1 : x->row.id > y->row.id;
 }
 
 static int each_live_workload(void *store, store_workload_fn *fn, void *user, struct err *err)
 {
     struct memory_store *s = store;
+    VEC(struct row_workload *) rows = {0};
+    struct row_workload *w;
+    size_t it = 0;
     int r = 0;
 
-    for (uint64_t id = 1; id <= s->last_workload && r == 0; id++) {
-        const struct row_workload *w = live(s, id);
-        struct store_workload_row row = {.workload = w ? &w->row : NULL};
-
-        if (w == NULL)
-            continue;
-        row.shape_id = w->shape_id;
-        r = fn(user, &row);
-    }
+    while ((w = map_next(&s->workloads, &it)) != NULL)
+        vec_push(&rows, w);
+    if (rows.len)
+        qsort(rows.items, rows.len, sizeof(struct row_workload *), by_id);
+    for (size_t i = 0; i < rows.len && r == 0; i++)
+        r = fn(user, &(struct store_workload_row){.workload = &rows.items[i]->row,
+                                                  .shape_id = rows.items[i]->shape_id});
+    vec_done(&rows);
     return r;
 }
 
@@ -354,20 +509,19 @@ static int each_live_task(void *store, store_task_fn *fn, void *user, struct err
     int r = 0;
 
     while (r == 0 && (row = map_next(&s->tasks, &it)) != NULL)
-        if (live(s, row->workload))
-            r = fn(user, row);
+        r = fn(user, row);
     return r;
 }
 
-static int each_open_allocation(void *store, store_allocation_fn *fn, void *user,
-                                struct err *err)
+static int each_open_allocation(void *store, store_allocation_fn *fn, void *user, struct err *err)
 {
     struct memory_store *s = store;
+    const struct model_allocation *row;
+    size_t it = 0;
     int r = 0;
 
-    for (size_t i = 0; i < s->allocations.len && r == 0; i++)
-        if (s->allocations.items[i]->end_ms == 0)
-            r = fn(user, s->allocations.items[i]);
+    while (r == 0 && (row = map_next(&s->allocations, &it)) != NULL)
+        r = fn(user, row);
     return r;
 }
 
@@ -380,8 +534,8 @@ static int get_workload(void *store, uint64_t id, struct arena *arena,
     if (w == NULL)
         return err_set(err, -ENOENT, ERR_NOT_FOUND, "id", NULL, "no such workload");
     *ret_workload = w->row;
-    return model_launch_decode(w->launch_json, strlen(w->launch_json), arena,
-                               &ret_workload->launch, err);
+    return model_launch_decode(w->launch_json, strlen(w->launch_json), arena, &ret_workload->launch,
+                               err);
 }
 
 static int list_events(void *store, const struct store_event_filter *filter, store_event_fn *fn,
@@ -404,8 +558,8 @@ static int get_meta(void *store, const char *key, struct arena *arena, const cha
     return 0;
 }
 
-static int last_ids(void *store, uint64_t *ret_workload, uint64_t *ret_event,
-                    uint64_t *ret_other, struct err *err)
+static int last_ids(void *store, uint64_t *ret_workload, uint64_t *ret_event, uint64_t *ret_other,
+                    struct err *err)
 {
     struct memory_store *s = store;
 
@@ -429,17 +583,3 @@ const struct store_ops memory_store_ops = {
     .get_meta = get_meta,
     .last_ids = last_ids,
 };
-
-const struct model_workload *memory_store_workload(const struct memory_store *s, uint64_t id)
-{
-    const struct row_workload *w = map_get(&s->workloads, id);
-
-    return w ? &w->row : NULL;
-}
-
-size_t memory_store_allocations(const struct memory_store *s,
-                                const struct model_allocation ***ret_rows)
-{
-    *ret_rows = s->allocations.items;
-    return s->allocations.len;
-}

@@ -8,197 +8,367 @@
 
 #include "base/map.h"
 #include "base/vec.h"
+#include "sim/ledger.h"
+
+#define LAUNCH_MS 20  /* the longest launch */
+#define TRAVEL_MS 30  /* and the longest way of an event */
+#define FENCE_MS 2000 /* until the engine is sure that the tasks of a lost node are gone */
 
 enum phase { PHASE_STARTING, PHASE_RUNNING, PHASE_STOPPING, PHASE_ENDED };
 
 struct vtask {
     char intent[MODEL_INTENT_MAX];
+    char *name;
+    uint64_t workload;
+    int32_t index;
+    uint32_t node;
     enum phase phase;
-    int64_t at_ms; /* when the phase ends by itself */
+    int64_t at_ms; /* when the phase ends by itself, INT64_MAX = never */
     enum engine_event_kind end;
     int32_t exit_code;
-    bool stopped;
+    bool stopped, lasting;
+    bool unknown;          /* to be stopped when its node is in sight again */
+    int64_t stop_grace_ms; /* likewise; -1 = no */
     int64_t ended_ms, started_ms;
-    uint16_t devices[MODEL_DEVICES_MAX];
-    int32_t device_count;
-    int32_t milli; /* of each device */
-    bool forgotten;
+    int64_t last_mail_ms; /* its events keep their order */
+    const struct sched_request *request;
+    uint16_t *devices;
+    uint32_t device_count;
+    uint64_t chance; /* what its launch and stop take */
 };
 
 /* An event on its way to core. */
 struct mail {
     int64_t at_ms;
+    uint64_t seq;
     enum engine_event_kind kind;
-    struct vtask *task;
     int64_t boot_ms;
+    uint64_t key; /* of the task */
+    uint32_t node;
+};
+
+struct vnode {
+    const struct model_node *row; /* NULL = there is none */
+    bool lost;
 };
 
 struct virtual_engine {
-    struct rng rng;
-    struct virtual_faults faults;
-    const struct model_node *node;
+    struct vnode nodes[16];
+    struct sim_ledger ledger;
     struct engine_host host;
     int64_t now_ms;
-    struct map by_intent;
+    struct map by_intent; /* hash of the intent -> vtask, or GONE when forgotten */
     VEC(struct vtask *) tasks;
     VEC(struct mail) mail;
-    int32_t used[MODEL_DEVICES_MAX]; /* milli */
+    uint64_t mail_seq, trace;
+    int64_t late_ms, repeat_ms; /* of the next event; -1 = none */
+    bool refuse, refuse_lasting;
+    uint32_t calls_left;
+    char broken[200];
 };
 
-static void broken(const char *promise, const char *intent)
+#define NODES (sizeof(((struct virtual_engine *)NULL)->nodes) / sizeof(struct vnode))
+
+static char gone_mark;
+#define GONE ((void *)&gone_mark)
+
+static void broken(struct virtual_engine *e, const char *promise, const char *intent)
 {
-    fprintf(stderr, "# the engine's contract is broken: %s (%s)\n", promise, intent);
-    abort();
+    if (e->broken[0] == '\0')
+        snprintf(e->broken, sizeof(e->broken),
+                 "the engine is asked for what cannot be: %.80s (%.40s)", promise, intent);
 }
 
-struct virtual_engine *virtual_engine_create(uint64_t seed, const struct virtual_faults *faults,
-                                             const struct model_node *node)
+static uint64_t mix(uint64_t h, uint64_t v)
+{
+    h = (h ^ v) * 0x9e3779b97f4a7c15ULL;
+    return h ^ h >> 29;
+}
+
+struct virtual_engine *virtual_engine_create(void)
 {
     struct virtual_engine *e = calloc(1, sizeof(*e));
 
     if (e == NULL)
         abort();
-    rng_seed(&e->rng, seed);
-    e->faults = *faults;
-    e->node = node;
+    e->late_ms = e->repeat_ms = -1;
+    e->calls_left = UINT32_MAX;
     return e;
+}
+
+static void vtask_free(struct vtask *t)
+{
+    free(t->devices);
+    free(t->name);
+    free(t);
 }
 
 void virtual_engine_destroy(struct virtual_engine *e)
 {
     for (size_t i = 0; i < e->tasks.len; i++)
-        free(e->tasks.items[i]);
+        vtask_free(e->tasks.items[i]);
     vec_done(&e->tasks);
     vec_done(&e->mail);
     map_done(&e->by_intent);
+    sim_ledger_done(&e->ledger);
     free(e);
 }
 
-static bool chance(struct virtual_engine *e, int32_t permille)
+/* ---- events ----------------------------------------------------------------------------- */
+
+static uint64_t key_of(const char *intent)
 {
-    return permille > 0 && (int32_t)rng_below(&e->rng, 1000) < permille;
+    return map_hash(intent, strlen(intent)) | 1;
+}
+
+static struct vtask *find(struct virtual_engine *e, uint64_t key)
+{
+    void *t = map_get(&e->by_intent, key);
+
+    return t == GONE ? NULL : t;
+}
+
+static bool in_sight(const struct virtual_engine *e, const struct vtask *t)
+{
+    return !e->nodes[t->node].lost;
+}
+
+static void send(struct virtual_engine *e, const struct mail *m)
+{
+    vec_push(&e->mail, *m);
+    e->mail.items[e->mail.len - 1].seq = e->mail_seq++;
 }
 
 static void post(struct virtual_engine *e, enum engine_event_kind kind, struct vtask *t)
 {
-    int copies = chance(e, e->faults.repeat_permille) ? 2 : 1;
+    struct mail m = {
+        .at_ms = e->now_ms + (int64_t)(mix(t->chance, kind) % (TRAVEL_MS + 1)),
+        .kind = kind,
+        .boot_ms = kind == ENGINE_STARTED ? t->started_ms : t->ended_ms,
+        .key = key_of(t->intent),
+        .node = t->node,
+    };
 
     if (e->host.event == NULL)
         return;
-    for (int i = 0; i < copies; i++) {
-        int64_t late = (int64_t)rng_below(&e->rng, (uint64_t)e->faults.delay_ms + 1);
-        vec_push(&e->mail, ((struct mail){e->now_ms + late, kind, t, e->now_ms}));
+    if (e->late_ms >= 0)
+        m.at_ms += e->late_ms;
+    e->late_ms = -1;
+    if (m.at_ms < t->last_mail_ms)
+        m.at_ms = t->last_mail_ms;
+    t->last_mail_ms = m.at_ms;
+    send(e, &m);
+    if (e->repeat_ms >= 0) {
+        m.at_ms += e->repeat_ms;
+        send(e, &m);
     }
+    e->repeat_ms = -1;
 }
 
-static void deliver(struct virtual_engine *e, const struct mail *m)
+static void report_node(struct virtual_engine *e, uint32_t index)
 {
-    struct engine_event event = {.kind = m->kind, .boot_ms = m->boot_ms};
+    struct model_node row = *e->nodes[index].row;
+    struct engine_event event = {.kind = ENGINE_NODE, .boot_ms = e->now_ms, .node = &row};
 
-    if (m->kind == ENGINE_NODE)
-        event.node = e->node;
-    if (m->task) {
-        event.intent = m->task->intent;
-        event.exit_code = m->task->exit_code;
-        event.stopped = m->task->stopped;
-        event.busy_ns = (m->task->ended_ms - m->task->started_ms) * 500000;
-    }
+    row.state = e->nodes[index].lost ? MODEL_NODE_DOWN : MODEL_NODE_UP;
     if (e->host.event)
         e->host.event(e->host.host, &event);
 }
 
-static void hold(struct virtual_engine *e, struct vtask *t, int by)
+static void deliver(struct virtual_engine *e, const struct mail *m)
 {
-    for (int32_t i = 0; i < t->device_count; i++) {
-        e->used[t->devices[i]] += by * t->milli;
-        if (e->used[t->devices[i]] > 1000)
-            broken("a device is handed out twice", t->intent);
-    }
+    const struct vtask *t = find(e, m->key);
+    struct engine_event event = {.kind = m->kind, .boot_ms = m->boot_ms};
+
+    /* A repeated one may arrive when the task is forgotten: that cannot be told from silence. */
+    if (t == NULL || e->host.event == NULL)
+        return;
+    event.intent = t->intent;
+    event.exit_code = t->exit_code;
+    event.stopped = t->stopped;
+    event.lasting = t->lasting;
+    event.busy_ns = (t->ended_ms - t->started_ms) * 500000;
+    if (event.busy_ns < 0)
+        event.busy_ns = 0;
+    e->host.event(e->host.host, &event);
 }
 
-static void end(struct virtual_engine *e, struct vtask *t, enum engine_event_kind how, int code)
+static void end(struct virtual_engine *e, struct vtask *t, enum engine_event_kind how, int32_t code)
 {
-    hold(e, t, -1);
+    sim_ledger_release(&e->ledger, t->node, t->request, t->devices, t->device_count);
     t->phase = PHASE_ENDED;
+    t->at_ms = INT64_MAX;
     t->end = how;
     t->exit_code = code;
     t->ended_ms = e->now_ms;
     post(e, how, t);
 }
 
-static struct vtask *find(struct virtual_engine *e, const char *intent)
+/* ---- what core asks for ----------------------------------------------------------------- */
+
+/* Does core still live to make this call? */
+static bool heard(struct virtual_engine *e, int what, const char *intent)
 {
-    return map_get(&e->by_intent, map_hash(intent, strlen(intent)));
+    if (e->calls_left == 0)
+        return false;
+    if (e->calls_left != UINT32_MAX)
+        e->calls_left--;
+    e->trace = mix(mix(e->trace, (uint64_t)what), key_of(intent));
+    return true;
+}
+
+static uint32_t node_by_name(const struct virtual_engine *e, const char *name)
+{
+    for (uint32_t i = 0; i < NODES; i++)
+        if (e->nodes[i].row && strcmp(e->nodes[i].row->name, name) == 0)
+            return i;
+    return UINT32_MAX;
+}
+
+static const struct sched_request nothing;
+
+static void occupy(struct virtual_engine *e, struct vtask *t)
+{
+    struct err err = ERR_INIT;
+    bool open = e->ledger.nodes[t->node].open;
+
+    /* Drained or lost meanwhile: that is no fault of core. */
+    e->ledger.nodes[t->node].open = true;
+    if (sim_ledger_take(&e->ledger, t->node, t->request, t->devices, t->device_count, &err) < 0) {
+        broken(e, err.text, t->intent);
+        t->device_count = 0;
+        t->request = &nothing;
+    }
+    e->ledger.nodes[t->node].open = open;
+}
+
+static struct vtask *vtask_new(struct virtual_engine *e, const struct engine_start *s,
+                               uint32_t node)
+{
+    struct vtask *t = calloc(1, sizeof(*t));
+    size_t size = (size_t)s->device_count * sizeof(*s->devices);
+
+    if (t == NULL || (t->name = strdup(s->name)) == NULL ||
+        (t->devices = malloc(size ? size : 1)) == NULL)
+        abort();
+    snprintf(t->intent, sizeof(t->intent), "%s", s->intent);
+    t->workload = s->workload;
+    t->index = s->task;
+    t->node = node;
+    t->request = sim_ledger_model_request(&e->ledger, s->request);
+    t->device_count = (uint32_t)s->device_count;
+    if (size)
+        memcpy(t->devices, s->devices, size);
+    t->chance =
+        mix(mix(map_hash(s->name, strlen(s->name)), (uint64_t)s->task), (uint64_t)s->attempt);
+    t->stop_grace_ms = -1;
+    t->started_ms = t->ended_ms = e->now_ms;
+    t->at_ms = e->now_ms + 1 + (int64_t)(t->chance % LAUNCH_MS);
+    return t;
 }
 
 static void ve_start(void *engine, const struct engine_start *s)
 {
     struct virtual_engine *e = engine;
-    struct vtask *t = find(e, s->intent);
+    uint64_t key = key_of(s->intent);
+    uint32_t node = node_by_name(e, s->node);
+    struct vtask *t;
 
-    if (t)
+    if (!heard(e, 's', s->intent))
+        return;
+    if (map_get(&e->by_intent, key) == GONE)
+        broken(e, "started again after it had been forgotten", s->intent);
+    if (node == UINT32_MAX)
+        broken(e, "started on a node that does not exist", s->intent);
+    if (node == UINT32_MAX || map_get(&e->by_intent, key))
         return; /* twice is once */
-    t = calloc(1, sizeof(*t));
-    if (t == NULL)
-        abort();
-    snprintf(t->intent, sizeof(t->intent), "%s", s->intent);
-    t->device_count = s->device_count;
-    t->milli = s->request->device_milli;
-    memcpy(t->devices, s->devices, (size_t)s->device_count * sizeof(*s->devices));
-    t->started_ms = t->ended_ms = e->now_ms;
-    t->at_ms = e->now_ms + 1 + (int64_t)rng_below(&e->rng, 20);
-    map_put(&e->by_intent, map_hash(t->intent, strlen(t->intent)), t);
+    t = vtask_new(e, s, node);
+    map_put(&e->by_intent, key, t);
     vec_push(&e->tasks, t);
-    hold(e, t, 1);
-    if (chance(e, e->faults.refuse_permille))
+    occupy(e, t);
+    if (e->refuse || e->nodes[node].lost) {
+        t->lasting = e->refuse && e->refuse_lasting;
+        e->refuse = false;
         end(e, t, ENGINE_REFUSED, 0);
+    }
+}
+
+static void ask_to_stop(struct virtual_engine *e, struct vtask *t, int64_t grace_ms)
+{
+    int64_t at_ms = e->now_ms + (int64_t)(mix(t->chance, 's') % (uint64_t)(grace_ms + 1));
+
+    if (t->phase == PHASE_RUNNING && mix(t->chance, 'r') % 20 == 0) {
+        end(e, t, ENGINE_EXITED, 0); /* it was about to end anyway */
+    } else if (t->phase != PHASE_STOPPING || at_ms < t->at_ms) {
+        t->phase = PHASE_STOPPING;
+        t->at_ms = at_ms;
+    }
 }
 
 static void ve_stop(void *engine, const char *intent, int64_t grace_ms)
 {
     struct virtual_engine *e = engine;
-    struct vtask *t = find(e, intent);
+    struct vtask *t;
 
+    if (!heard(e, 'x', intent))
+        return;
+    t = find(e, key_of(intent));
     if (t == NULL)
         return;
-    if (t->phase == PHASE_ENDED) {
+    if (t->phase == PHASE_ENDED)
         post(e, t->end, t);
-    } else if (t->phase == PHASE_RUNNING && chance(e, 50)) {
-        end(e, t, ENGINE_EXITED, 0); /* it was about to end anyway */
-    } else if (t->phase != PHASE_STOPPING) {
-        t->phase = PHASE_STOPPING;
-        t->at_ms = e->now_ms + (int64_t)rng_below(&e->rng, (uint64_t)grace_ms + 1);
+    else if (in_sight(e, t))
+        ask_to_stop(e, t, grace_ms);
+    else
+        t->stop_grace_ms = grace_ms;
+}
+
+static void drop(struct virtual_engine *e, struct vtask *t)
+{
+    for (size_t i = 0; i < e->tasks.len; i++) {
+        if (e->tasks.items[i] != t)
+            continue;
+        memmove(&e->tasks.items[i], &e->tasks.items[i + 1],
+                (e->tasks.len - i - 1) * sizeof(struct vtask *));
+        e->tasks.len--;
+        break;
     }
+    map_put(&e->by_intent, key_of(t->intent), GONE);
+    vtask_free(t);
 }
 
 static void ve_forget(void *engine, const char *intent)
 {
     struct virtual_engine *e = engine;
-    struct vtask *t = find(e, intent);
+    struct vtask *t;
 
+    if (!heard(e, 'f', intent))
+        return;
+    t = find(e, key_of(intent));
     if (t && t->phase != PHASE_ENDED)
-        broken("a running task is forgotten", intent);
-    if (t)
-        t->forgotten = true;
+        broken(e, "a running task is forgotten", intent);
+    else if (t)
+        drop(e, t);
 }
 
 static void answer_for(struct virtual_engine *e, const struct engine_intent *intent)
 {
-    struct vtask *t = find(e, intent->intent);
+    struct vtask *t = find(e, key_of(intent->intent));
     struct engine_event lost = {
         .kind = ENGINE_LOST, .intent = intent->intent, .boot_ms = e->now_ms};
 
-    if (t == NULL || t->forgotten)
+    if (t == NULL)
         e->host.event(e->host.host, &lost);
     else if (t->phase == PHASE_ENDED)
         post(e, t->end, t);
-    else if (t->phase != PHASE_STARTING)
+    else if (t->phase != PHASE_STARTING && in_sight(e, t))
         post(e, ENGINE_STARTED, t);
 }
 
 static void ve_reconcile(void *engine, const struct engine_intent *intents, size_t count)
 {
     struct virtual_engine *e = engine;
+    struct engine_event done = {.kind = ENGINE_RECONCILED, .boot_ms = e->now_ms};
 
     for (size_t i = 0; i < e->tasks.len; i++) {
         struct vtask *t = e->tasks.items[i];
@@ -206,12 +376,16 @@ static void ve_reconcile(void *engine, const struct engine_intent *intents, size
 
         for (size_t k = 0; k < count && !known; k++)
             known = strcmp(intents[k].intent, t->intent) == 0;
-        if (!known && t->phase != PHASE_ENDED)
+        if (known || t->phase == PHASE_ENDED)
+            continue;
+        if (in_sight(e, t))
             end(e, t, ENGINE_EXITED, 137);
+        else
+            t->unknown = true;
     }
     for (size_t i = 0; i < count; i++)
         answer_for(e, &intents[i]);
-    deliver(e, &(struct mail){.kind = ENGINE_RECONCILED, .boot_ms = e->now_ms});
+    e->host.event(e->host.host, &done);
 }
 
 static int ve_read_log(void *engine, const char *intent, int64_t offset, char *data, size_t size,
@@ -236,17 +410,164 @@ const struct engine_ops virtual_engine_ops = {
     .exec = ve_exec,
 };
 
+/* ---- nodes ------------------------------------------------------------------------------ */
+
+void virtual_engine_node(struct virtual_engine *e, uint32_t index, const struct model_node *node)
+{
+    e->nodes[index].row = node;
+    sim_ledger_model_node(&e->ledger, index, node);
+    report_node(e, index);
+}
+
+/* What a task was about to say dies with its node. */
+static void drop_mail(struct virtual_engine *e, uint64_t key)
+{
+    for (size_t i = 0; i < e->mail.len;) {
+        if (e->mail.items[i].key == key)
+            vec_remove_swap(&e->mail, i);
+        else
+            i++;
+    }
+}
+
+void virtual_engine_lose(struct virtual_engine *e, uint32_t index, bool dies)
+{
+    if (index >= NODES || e->nodes[index].row == NULL || e->nodes[index].lost)
+        return;
+    e->nodes[index].lost = true;
+    report_node(e, index);
+    for (size_t i = 0; dies && i < e->tasks.len; i++) {
+        struct vtask *t = e->tasks.items[i];
+
+        if (t->node != index || t->phase == PHASE_ENDED)
+            continue;
+        if (e->late_ms < 0)
+            e->late_ms = FENCE_MS;
+        drop_mail(e, key_of(t->intent));
+        end(e, t, ENGINE_LOST, 0);
+    }
+}
+
+static void seen_again(struct virtual_engine *e, struct vtask *t)
+{
+    if (t->unknown) {
+        end(e, t, ENGINE_EXITED, 137);
+        return;
+    }
+    if (t->phase == PHASE_RUNNING)
+        post(e, ENGINE_STARTED, t);
+    if (t->stop_grace_ms >= 0)
+        ask_to_stop(e, t, t->stop_grace_ms);
+    t->stop_grace_ms = -1;
+}
+
+void virtual_engine_return(struct virtual_engine *e, uint32_t index)
+{
+    if (index >= NODES || e->nodes[index].row == NULL || !e->nodes[index].lost)
+        return;
+    e->nodes[index].lost = false;
+    report_node(e, index);
+    for (size_t i = 0; i < e->tasks.len; i++)
+        if (e->tasks.items[i]->node == index && e->tasks.items[i]->phase != PHASE_ENDED)
+            seen_again(e, e->tasks.items[i]);
+}
+
+bool virtual_engine_node_up(const struct virtual_engine *e, uint32_t index)
+{
+    return index < NODES && e->nodes[index].row && !e->nodes[index].lost;
+}
+
+/* ---- life ------------------------------------------------------------------------------- */
+
 void virtual_engine_attach(struct virtual_engine *e, struct engine_host host)
 {
     e->host = host;
-    deliver(e, &(struct mail){.kind = ENGINE_NODE, .boot_ms = e->now_ms});
+    e->calls_left = UINT32_MAX;
+    for (uint32_t i = 0; i < NODES; i++)
+        if (e->nodes[i].row)
+            report_node(e, i);
+}
+
+void virtual_engine_cut(struct virtual_engine *e, uint32_t calls)
+{
+    e->calls_left = calls;
 }
 
 void virtual_engine_detach(struct virtual_engine *e)
 {
     e->host = (struct engine_host){0};
     vec_clear(&e->mail);
+    for (size_t i = 0; i < e->tasks.len; i++)
+        e->tasks.items[i]->last_mail_ms = 0;
 }
+
+void virtual_engine_reboot(struct virtual_engine *e, int64_t now_ms)
+{
+    e->now_ms = now_ms;
+    for (size_t i = 0; i < e->tasks.len; i++) {
+        struct vtask *t = e->tasks.items[i];
+
+        if (t->phase != PHASE_ENDED)
+            end(e, t, ENGINE_LOST, 0);
+        t->started_ms = t->ended_ms = now_ms;
+    }
+}
+
+/* ---- what is asked for from outside ----------------------------------------------------- */
+
+bool virtual_engine_finish(struct virtual_engine *e, const char *name, int32_t task, int32_t code,
+                           bool lost)
+{
+    for (size_t i = 0; i < e->tasks.len; i++) {
+        struct vtask *t = e->tasks.items[i];
+
+        if (t->index != task || t->phase == PHASE_ENDED || strcmp(t->name, name) != 0 ||
+            !in_sight(e, t))
+            continue;
+        end(e, t, lost ? ENGINE_LOST : ENGINE_EXITED, code);
+        return true;
+    }
+    return false;
+}
+
+void virtual_engine_refuse(struct virtual_engine *e, bool lasting)
+{
+    e->refuse = true;
+    e->refuse_lasting = lasting;
+}
+
+void virtual_engine_late(struct virtual_engine *e, int64_t ms)
+{
+    e->late_ms = ms;
+}
+
+void virtual_engine_repeat(struct virtual_engine *e, int64_t ms)
+{
+    e->repeat_ms = ms;
+}
+
+void virtual_engine_reorder(struct virtual_engine *e)
+{
+    size_t n = e->mail.len;
+
+    /* The first on its way changes places with the last, and so on, unless the task has others:
+     * those keep their order. */
+    for (size_t i = 0; i < n / 2; i++) {
+        struct mail *a = &e->mail.items[i], *b = &e->mail.items[n - 1 - i];
+        int64_t at_ms = a->at_ms;
+        bool alone = true;
+
+        for (size_t k = 0; k < n && alone; k++)
+            alone = (k == i || e->mail.items[k].key != a->key) &&
+                    (k == n - 1 - i || e->mail.items[k].key != b->key);
+        if (!alone)
+            continue;
+        a->at_ms = b->at_ms;
+        b->at_ms = at_ms;
+    }
+}
+
+/* ---- time ------------------------------------------------------------------------------- */
 
 static void phase_over(struct virtual_engine *e, struct vtask *t)
 {
@@ -254,49 +575,76 @@ static void phase_over(struct virtual_engine *e, struct vtask *t)
     case PHASE_STARTING:
         t->phase = PHASE_RUNNING;
         t->started_ms = e->now_ms;
-        t->at_ms = e->now_ms + 1 + (int64_t)rng_below(&e->rng, (uint64_t)e->faults.run_ms);
+        t->at_ms = INT64_MAX;
         post(e, ENGINE_STARTED, t);
-        break;
-    case PHASE_RUNNING:
-        if (chance(e, e->faults.lose_permille))
-            end(e, t, ENGINE_LOST, 0);
-        else
-            end(e, t, ENGINE_EXITED, chance(e, e->faults.fail_permille) ? 3 : 0);
         break;
     case PHASE_STOPPING:
         t->stopped = true;
         end(e, t, ENGINE_EXITED, 143);
         break;
+    case PHASE_RUNNING:
     case PHASE_ENDED:
         break;
     }
 }
 
-int64_t virtual_engine_advance(struct virtual_engine *e, int64_t now_ms)
+/* The first thing of tasks that is due until UNTIL, or NULL. */
+static struct vtask *next_task(const struct virtual_engine *e, int64_t until_ms)
 {
-    int64_t next = INT64_MAX;
+    struct vtask *first = NULL;
 
-    e->now_ms = now_ms;
     for (size_t i = 0; i < e->tasks.len; i++) {
         struct vtask *t = e->tasks.items[i];
 
-        while (t->phase != PHASE_ENDED && t->at_ms <= now_ms)
-            phase_over(e, t);
-        if (t->phase != PHASE_ENDED && t->at_ms < next)
-            next = t->at_ms;
+        if (t->at_ms <= until_ms && (first == NULL || t->at_ms < first->at_ms))
+            first = t;
     }
-    for (size_t i = 0; i < e->mail.len;) {
+    return first;
+}
+
+static bool can_arrive(const struct virtual_engine *e, const struct mail *m)
+{
+    /* What ended with its node is known without it. */
+    return !e->nodes[m->node].lost || m->kind == ENGINE_LOST || m->kind == ENGINE_REFUSED;
+}
+
+static size_t next_mail(const struct virtual_engine *e, int64_t until_ms)
+{
+    size_t first = SIZE_MAX;
+
+    for (size_t i = 0; i < e->mail.len; i++) {
+        const struct mail *m = &e->mail.items[i];
+        const struct mail *f = first == SIZE_MAX ? NULL : &e->mail.items[first];
+
+        if (m->at_ms <= until_ms && can_arrive(e, m) &&
+            (f == NULL || m->at_ms < f->at_ms || (m->at_ms == f->at_ms && m->seq < f->seq)))
+            first = i;
+    }
+    return first;
+}
+
+int64_t virtual_engine_advance(struct virtual_engine *e, int64_t now_ms)
+{
+    struct vtask *t;
+    size_t i;
+    int64_t next;
+
+    while ((t = next_task(e, now_ms)) != NULL) {
+        e->now_ms = t->at_ms > e->now_ms ? t->at_ms : e->now_ms;
+        phase_over(e, t);
+    }
+    e->now_ms = now_ms;
+    while ((i = next_mail(e, now_ms)) != SIZE_MAX) {
         struct mail m = e->mail.items[i];
 
-        if (m.at_ms > now_ms) {
-            next = m.at_ms < next ? m.at_ms : next;
-            i++;
-            continue;
-        }
-        /* Swapping in the last one delivers mail of different tasks out of order. */
         vec_remove_swap(&e->mail, i);
         deliver(e, &m);
     }
+    t = next_task(e, INT64_MAX - 1);
+    next = t ? t->at_ms : INT64_MAX;
+    i = next_mail(e, INT64_MAX - 1);
+    if (i != SIZE_MAX && e->mail.items[i].at_ms < next)
+        next = e->mail.items[i].at_ms;
     return next;
 }
 
@@ -307,4 +655,27 @@ size_t virtual_engine_running(const struct virtual_engine *e)
     for (size_t i = 0; i < e->tasks.len; i++)
         n += e->tasks.items[i]->phase != PHASE_ENDED;
     return n;
+}
+
+int virtual_engine_task(const struct virtual_engine *e, size_t index, struct virtual_task *ret)
+{
+    for (size_t i = 0; i < e->tasks.len; i++) {
+        const struct vtask *t = e->tasks.items[i];
+
+        if (t->phase == PHASE_ENDED || index-- > 0)
+            continue;
+        *ret = (struct virtual_task){t->workload, t->name, t->index};
+        return 0;
+    }
+    return -ENOENT;
+}
+
+uint64_t virtual_engine_trace(const struct virtual_engine *e)
+{
+    return e->trace;
+}
+
+const char *virtual_engine_broken(const struct virtual_engine *e)
+{
+    return e->broken[0] ? e->broken : NULL;
 }
