@@ -84,6 +84,20 @@ static bool look_around(struct sched *s, struct evicting *e, struct victims *bes
     return a.found;
 }
 
+/* Does more of an elastic workload go than is surplus? Another of its tasks may be enough. */
+static bool spends_core(const struct victims *plan)
+{
+    for (size_t i = 0, n = 0; i < plan->list.len; i += n) {
+        const struct workload *v = plan->list.items[i].w;
+        const struct job_shape *job = v->group->job;
+        for (n = 1; i + n < plan->list.len && plan->list.items[i + n].w == v; n++)
+            ;
+        if (job->min_tasks < job->task_count && n > gang_surplus(v) && gang_surplus(v) > 0)
+            return true;
+    }
+    return false;
+}
+
 bool evict_find(struct sched *s, struct workload *w, const struct gang *gang,
                 const struct amounts *need, struct victims *ret_plan)
 {
@@ -101,6 +115,17 @@ bool evict_find(struct sched *s, struct workload *w, const struct gang *gang,
         e->no_reclaim = true;
         units_collect(s, e);
         found = search_victims(s, e, ret_plan);
+        e->no_reclaim = false;
+    }
+    if (!found || spends_core(ret_plan)) {
+        struct victims other = {0};
+        if (search_out_of_order(s, e, &other) && (!found || victims_better(&other, ret_plan))) {
+            struct victims former = *ret_plan;
+            *ret_plan = other;
+            other = former;
+            found = true;
+        }
+        victims_done(&other);
     }
     units_forget(e);
     return found;

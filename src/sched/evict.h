@@ -26,6 +26,9 @@
  * submit, an end, a change of quota or nodes), and nobody makes way for the same winner twice
  * (trade.h). So without outside events everything comes to rest.
  *
+ * Where the order finds nothing, or takes the core of an elastic workload whose other tasks might
+ * do, few candidates are also tried out of order (search.h).
+ *
  * Trials happen in VIEW_THEN and are undone; nothing is decided before a set is found.
  */
 #ifndef ALLOT_SCHED_EVICT_H

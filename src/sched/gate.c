@@ -8,6 +8,13 @@ static bool exceeds(int64_t used, int64_t need, int64_t bound)
     return need > 0 && bound != SCHED_UNLIMITED && used + need > bound;
 }
 
+/* May not burst, or not while work that may not is promised a place. */
+static bool stays_within(const struct group *g, enum view view)
+{
+    bool soon = view == VIEW_NOW || view == VIEW_THEN;
+    return !g->may_burst || (soon && g->team->held_within > 0);
+}
+
 static bool team_open(const struct group *g, const struct team *t, const struct amounts *need,
                       enum view view, struct gate *gate)
 {
@@ -21,7 +28,7 @@ static bool team_open(const struct group *g, const struct team *t, const struct 
         if (!g->preemptible && exceeds(t->firm[view].v[r], need->v[r], t->guarantee[r]))
             return false;
         gate->firm = false;
-        if (!g->may_burst && t == g->team &&
+        if (stays_within(g, view) && t == g->team &&
             exceeds(t->used[view].v[r], need->v[r], t->guarantee[r]))
             return false;
     }

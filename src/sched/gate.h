@@ -4,7 +4,8 @@
  *
  * At the leaf and at every ancestor, used + request <= limit; for non-preemptible work also
  * firm + request <= guarantee; work that may not burst stays within the guarantee of its own
- * team in all. Fair share is never a gate.
+ * team in all, and while it is promised a place the rest of its team does too: else what follows
+ * would close the gate that was opened for it. Fair share is never a gate.
  *
  * Only resources that the request asks for are looked at: a team that is over a limit (because
  * the limit was lowered) still starts work that does not add to it.

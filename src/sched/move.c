@@ -347,6 +347,7 @@ void move_carry_out(struct sched *s, struct workload *w, struct move_plan *plan)
         struct claim *c = &plan->places.items[i];
         c->workload->moving++;
         c->workload->moved_epoch = s->outside_epoch;
+        workload_timer_set(s, c->workload, INT64_MAX); /* a back-off of old is over */
         decide_evict(s, c->workload, c->task, &why);
         claim_keep(c, 1);
         vec_push(&s->moving, *c);

@@ -136,6 +136,8 @@ void line_park(struct sched *s, struct line *line, enum sched_reason reason)
         }
     }
     park(s, line);
+    if (lot != NULL)
+        lot_head(lot, line->group); /* a younger one may have been tried */
 }
 
 void line_head_set(struct sched *s, struct line *line, struct workload *w)

@@ -11,6 +11,9 @@
 #include "sched/types.h"
 #include "sched/trade.h"
 
+#define UNITS_FEW 12 /* as many are tried out of order */
+#define SETS_MAX 96  /* tried out of order in one turn */
+
 /* ---- trials ------------------------------------------------------------------------------ */
 
 /* Is T above BOUND in a resource that the request needs and the unit holds? GPUs decide where
@@ -105,8 +108,7 @@ static bool feasible(struct sched *s, struct evicting *e)
 
 /* ---- the next victim --------------------------------------------------------------------- */
 
-static struct unit *next_of_leaf(struct sched *s, struct evicting *e, struct team *t,
-                                 uint8_t cause)
+static struct unit *next_of_leaf(struct sched *s, struct evicting *e, struct team *t, uint8_t cause)
 {
     struct unit *units = e->units.items + t->first_unit;
     while (t->next_unit < t->unit_count && (units[t->next_unit].out || units[t->next_unit].skipped))
@@ -122,8 +124,7 @@ static struct unit *next_of_leaf(struct sched *s, struct evicting *e, struct tea
     return NULL;
 }
 
-static struct unit *last_in(struct sched *s, struct evicting *e, struct team *t,
-                            uint8_t cause)
+static struct unit *last_in(struct sched *s, struct evicting *e, struct team *t, uint8_t cause)
 {
     if (team_is_leaf(t))
         return next_of_leaf(s, e, t, cause);
@@ -384,5 +385,54 @@ bool search_victims(struct sched *s, struct evicting *e, struct victims *ret_pla
     if (search(s, e))
         note_plan(s, e, ret_plan);
     e->surplus_only = false;
+    return true;
+}
+
+/* ---- out of order ------------------------------------------------------------------------ */
+
+/* No more goes of an elastic workload than is surplus, and the core only after that. */
+static bool out_of_turn(struct evicting *e, const struct unit *u)
+{
+    uint32_t out = 0, offered = 0, may = gang_surplus(u->w), budget = units_budget(u->w);
+    for (size_t i = 0; i < e->units.len; i++) {
+        const struct unit *other = &e->units.items[i];
+        offered += other->w == u->w && other->task >= 0;
+        out += other->w == u->w && other->task >= 0 && other->out;
+    }
+    may = may < budget ? may : budget;
+    return u->task >= 0 ? out >= may : out < may && out < offered;
+}
+
+/* Takes SIZE more units, any that may go, so that all that are out are enough. */
+static bool take_any(struct sched *s, struct evicting *e, size_t size)
+{
+    if (size == 0)
+        return s->set_searches++ < SETS_MAX && feasible(s, e);
+    for (size_t i = 0; i < e->units.len; i++) {
+        struct unit *u = &e->units.items[i];
+        if (u->out || out_of_turn(e, u) || !unit_may_go(s, e, u))
+            continue;
+        take(s, e, u);
+        if (take_any(s, e, size - 1))
+            return true;
+        unit_imagine(s, u, false);
+        e->taken.len--;
+    }
+    return false;
+}
+
+bool search_out_of_order(struct sched *s, struct evicting *e, struct victims *ret_plan)
+{
+    bool found = false;
+    e->surplus_only = false;
+    units_collect_all(s, e, UNITS_FEW + 1);
+    if (e->units.len < 2 || e->units.len > UNITS_FEW || hopeless(s, e))
+        return false;
+    for (size_t size = 1; size < e->units.len && s->set_searches < SETS_MAX && !found; size++)
+        found = take_any(s, e, size);
+    if (!found)
+        return false;
+    minimise(s, e);
+    note_plan(s, e, ret_plan);
     return true;
 }

@@ -15,5 +15,9 @@
 
 /* True with the victims for e->w among e->units. */
 bool search_victims(struct sched *s, struct evicting *e, struct victims *ret_plan);
+/* Collects for itself, where the order finds none although all together would do: it may spend
+ * what a team is above its share by on work that is of no help. Tries sets out of order, small ones
+ * first; for few units only, and a bounded number of sets a turn. */
+bool search_out_of_order(struct sched *s, struct evicting *e, struct victims *ret_plan);
 
 #endif

@@ -56,7 +56,8 @@ bool trade_is_closed(struct sched *s, const struct workload *v, const struct wor
     if (s->trades_epoch != s->outside_epoch || s->trades.len == 0)
         return false;
     const struct trade *t = trade_find(s, v->id, w->id);
-    if (t == NULL || v->started_turn <= t->turn || w->count[TASK_RUNNING] > t->has)
+    /* What has started in a turn is not evicted in it: a start in that of the trade came later. */
+    if (t == NULL || v->started_turn < t->turn || w->count[TASK_RUNNING] > t->has)
         return false;
     trade_passed(s);
     return true;

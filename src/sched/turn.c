@@ -144,7 +144,7 @@ const struct sched_decisions *sched_turn(struct sched *s, int64_t now_ms)
     if (now_ms > s->now_ms)
         s->now_ms = now_ms;
     s->turn++;
-    s->place_searches = s->move_searches = 0;
+    s->place_searches = s->set_searches = s->move_searches = 0;
     vec_clear(&s->decisions);
     arena_reset(&s->arena);
     s->retry_parts = s->wake_soon && !s->put_off && !s->retry && s->protected_until_ms > s->now_ms;

@@ -243,28 +243,31 @@ static void unit_add(struct evicting *e, struct workload *v, int64_t task, uint3
     u->cause = cause;
 }
 
-/* The surplus tasks of V, in the order in which it gives them up. */
+/* The surplus tasks of V, in the order in which it gives them up, but for those whose going would
+ * not help: on any of its nodes it has as many to spare. */
 static void surplus_add(struct evicting *e, struct workload *v, uint8_t cause)
 {
     uint32_t t, round = gang_surplus(v), left = units_budget(v);
-    bool budgeted = left != UINT32_MAX;
     size_t first = e->units.len;
-    e->cut = e->cut || left < round;
+    e->cut = e->cut || left < round || round < v->count[TASK_RUNNING];
     vec_clear(&e->passed);
+    /* Out of order any of them may be given up, as long as it is no more than the surplus. */
+    bool any = e->uncut && v->group->job->group_count == 0;
+    round = any && round > 0 ? v->count[TASK_RUNNING] : round;
     while (round > 0 && left > 0 && gang_surplus_task(v, &t)) {
         v->tasks[t].phase = TASK_PENDING; /* so that the next one is found */
-        if (budgeted && !task_may_help(e, &v->tasks[t])) {
-            vec_push(&e->passed, t); /* the budget is for those that help */
+        if (!task_may_help(e, &v->tasks[t])) {
+            vec_push(&e->passed, t); /* what can be spared is for those that help */
             continue;
         }
         unit_add(e, v, t, round, cause);
-        v->count[TASK_RUNNING]--;
+        v->count[TASK_RUNNING] -= !any;
         round--;
-        left--;
+        left -= !any;
     }
     for (size_t i = first; i < e->units.len; i++) {
         v->tasks[e->units.items[i].task].phase = TASK_RUNNING;
-        v->count[TASK_RUNNING]++;
+        v->count[TASK_RUNNING] += !any;
     }
     for (size_t i = 0; i < e->passed.len; i++)
         v->tasks[e->passed.items[i]].phase = TASK_RUNNING;
@@ -328,7 +331,7 @@ static uint32_t band_collect(struct sched *s, struct evicting *e, const struct t
             if (!same_band(v, head))
                 break;
             end--;
-            if (cause == SCHED_CAUSES || e->units.len >= UNITS_MAX || !may_go(s, e, v))
+            if (cause == SCHED_CAUSES || e->units.len >= e->most || !may_go(s, e, v))
                 continue;
             if (cores && core_may_go(v))
                 core_add(e, v, cause, left);
@@ -354,7 +357,7 @@ static void leaf_collect(struct sched *s, struct evicting *e, struct team *t, st
 {
     t->first_unit = (uint32_t)e->units.len;
     for (uint32_t end = tree_size(t->running);
-         end > 0 && e->units.len < UNITS_MAX && !exhausted(e, &left);)
+         end > 0 && e->units.len < e->most && !exhausted(e, &left);)
         end = band_collect(s, e, t, end - 1, &left);
     e->cut = e->cut || exhausted(e, &left);
     leaf_done(e, t);
@@ -408,6 +411,8 @@ static void collect_in(struct sched *s, struct evicting *e, struct team *t, stru
             part = branch_excess(e, c, path_child(e, t));
             if (exhausted(e, &part))
                 continue;
+            if (e->uncut)
+                part = left;
         }
         collect_in(s, e, c, part);
         t->units_below += c->units_below;
@@ -425,14 +430,36 @@ void units_forget(struct evicting *e)
     vec_clear(&e->found);
 }
 
-void units_collect(struct sched *s, struct evicting *e)
+/* Else lower work of its own team may have to go, wherever it runs. */
+static bool ends_within_share(const struct evicting *e)
+{
+    for (const struct team *t = e->w->group->team; t->parent != NULL; t = t->parent)
+        if (!gate_within_share(t, &e->need))
+            return false;
+    return true;
+}
+
+static void collect(struct sched *s, struct evicting *e, uint32_t most, bool uncut)
 {
     units_forget(e);
+    e->most = most;
+    e->uncut = uncut;
     e->at = NULL;
     e->cut = false;
-    e->gates_closed = !gate_open(e->w->group, &e->need, MASK(VIEW_THEN), NULL);
+    e->gates_closed = !gate_open(e->w->group, &e->need, MASK(VIEW_THEN), NULL) ||
+                      (e->may_reclaim && !ends_within_share(e));
     struct amounts all = {{SCHED_UNLIMITED, SCHED_UNLIMITED, SCHED_UNLIMITED}};
     collect_in(s, e, &s->root, all);
+}
+
+void units_collect(struct sched *s, struct evicting *e)
+{
+    collect(s, e, UNITS_MAX, false);
+}
+
+void units_collect_all(struct sched *s, struct evicting *e, uint32_t most)
+{
+    collect(s, e, most, true);
 }
 
 /* ---- one node, or one domain ------------------------------------------------------------- */

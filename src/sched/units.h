@@ -33,6 +33,8 @@ struct evicting {
     struct amounts need;
     bool may_reclaim; /* its class may, and its team could end within its share */
     bool no_reclaim, surplus_only;
+    uint32_t most;     /* units to be collected */
+    bool uncut;        /* whatever their team is above its bound by */
     bool cut;          /* more units exist than could go while a team is above its share */
     bool gates_closed; /* a gate is in the way: victims on any node may help */
     VEC(struct unit) units;
@@ -56,6 +58,8 @@ uint32_t units_budget(const struct workload *v);
 bool units_worth(struct sched *s, struct evicting *e);
 /* Fills e->units for the requester. */
 void units_collect(struct sched *s, struct evicting *e);
+/* Likewise MOST of them, and such that come when their team is no longer above its bound. */
+void units_collect_all(struct sched *s, struct evicting *e, uint32_t most);
 /* Likewise, with what runs on one node only (N), or in one domain of a topology level. */
 void units_collect_on(struct sched *s, struct evicting *e, int level, uint32_t domain,
                       const struct node *n);

@@ -271,6 +271,7 @@ struct team {
     bool demand_changed;                     /* since then, of it or a team below */
     bool share_due;                          /* its children's shares are to be made anew */
     uint32_t workloads;                      /* of this leaf */
+    uint32_t held_within;                    /* HELD tasks of this leaf that may not burst */
     uint32_t ready_count[2];                 /* ready lines of the subtree; [1] = idle only */
     struct heap ready[2];
     struct line *parked;
@@ -375,6 +376,7 @@ struct sched {
     uint32_t move_parts;        /* of which each waking takes one */
     uint64_t turn;              /* counts turns */
     unsigned place_searches;    /* of evict.c, in this turn */
+    unsigned set_searches;      /* of search.c, in this turn */
     bool put_off;               /* a victim that has just started was passed over */
     bool wake_soon;             /* something was put off to the next turn */
     struct workload *below;     /* gangs below their minimum */
