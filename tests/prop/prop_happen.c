@@ -215,6 +215,12 @@ bool prop_happen(struct prop_world *w)
     return team_edit(w);
 }
 
+bool prop_make_room(struct prop_world *w)
+{
+    prop_outside(w);
+    return prop_chance(w, 50) ? finish(w) : cancel(w);
+}
+
 bool prop_stops_due(struct prop_world *w)
 {
     for (uint32_t i = 0; i < w->workloads.len; i++) {

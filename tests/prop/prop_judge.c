@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "prop_brute.h"
+
 bool judge_bad(const struct judge *j, const char *what)
 {
     const struct sched_decision *d = judge_now(j);
@@ -105,9 +107,9 @@ bool judge_decision(struct judge *j)
                          (unsigned long long)d->workload, d->task);
     switch (d->kind) {
     case SCHED_START:
-        return start(j) && judge_winner(j);
+        return (j->w->brute == NULL || brute_start(j)) && start(j) && judge_winner(j);
     case SCHED_HOLD:
-        return hold(j) && judge_winner(j);
+        return hold(j) && judge_winner(j) && (j->w->brute == NULL || brute_promise(j));
     case SCHED_UNHOLD:
         return unhold(j);
     case SCHED_EVICT:

@@ -20,8 +20,13 @@
 
 /* Seeds beyond the usual ones that found a fault once; they run whenever none is asked for. */
 static const uint64_t kept[] = {
-    1503, 2209, 2417, 3961, 4433, /* moved, and a limit was lowered before or meanwhile */
-    2655,                         /* a pair traded places twice in one instant */
+    1503,  2209,  2417, 3961,  4433, /* moved, and a limit was lowered before or meanwhile */
+    2655,                            /* a pair traded places twice in one instant */
+    1709,  2680,  9156, 24500,       /* the same, by growth that took what had been promised */
+    5578,  17501,                    /* a search read the units of another */
+    10684,                           /* a line was parked with a younger head */
+    15885,                           /* a promise outlived the minimum of a group */
+    18975,                           /* a back-off of old ended a move */
 };
 
 struct options {

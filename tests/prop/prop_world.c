@@ -71,18 +71,34 @@ static int answered(struct prop_world *w, int rc)
     return rc;
 }
 
+/* -1 = no bound. */
+static long long bound(int64_t amount, int64_t unit)
+{
+    return amount == SCHED_UNLIMITED ? -1 : (long long)(amount / unit);
+}
+
 int prop_report_team(struct prop_world *w, const struct sched_team *team)
 {
-    prop_trace(w, "team %llu: gpu guarantee %lld, limit %lld, weight %lld, priority %d",
-               (unsigned long long)team->id, (long long)team->guarantee[SCHED_GPU_MILLI],
-               (long long)team->limit[SCHED_GPU_MILLI], (long long)team->weight, team->priority);
+    prop_trace(w,
+               "team %llu below %llu: guarantee %lld gpu %lld cpu %lld GiB, limit %lld gpu %lld "
+               "cpu %lld GiB, weight %lld, priority %d",
+               (unsigned long long)team->id, (unsigned long long)team->parent,
+               bound(team->guarantee[0], 1), bound(team->guarantee[1], 1),
+               bound(team->guarantee[2], 1 << 30), bound(team->limit[0], 1),
+               bound(team->limit[1], 1), bound(team->limit[2], 1 << 30), (long long)team->weight,
+               team->priority);
     return answered(w, sched_team_set(w->s, team));
 }
 
 int prop_report_node(struct prop_world *w, const struct sched_node *node)
 {
-    prop_trace(w, "node %llu: %s, %s", (unsigned long long)node->id, node->up ? "up" : "down",
-               node->schedulable ? "open" : "drained");
+    prop_trace(w,
+               "node %llu: %s, %s; %u devices of %lld GiB, %s, cpu %lld, memory %lld GiB, zone %s",
+               (unsigned long long)node->id, node->up ? "up" : "down",
+               node->schedulable ? "open" : "drained", node->device_count,
+               node->device_count > 0 ? (long long)(node->devices[0].memory_bytes >> 30) : 0,
+               node->gpu_type, bound(node->cpu_milli, 1), bound(node->memory_bytes, 1 << 30),
+               node->labels[0].value);
     return answered(w, sched_node_set(w->s, node));
 }
 
@@ -93,6 +109,22 @@ int prop_report_add(struct prop_world *w, const struct sched_workload *decl)
                (unsigned long long)decl->id, (unsigned long long)decl->team, (int)decl->class_,
                decl->priority, decl->preemptible ? "preemptible" : "non-preemptible",
                decl->min_tasks, decl->task_count);
+    for (uint32_t t = 0; t < decl->task_count; t++) {
+        const struct sched_request *q = decl->tasks[t].request;
+        if (t == 0 || q != decl->tasks[t - 1].request || decl->group_count > 0 ||
+            decl->tasks[t].rank != decl->tasks[t - 1].rank)
+            prop_trace(w,
+                       "    %u: %u x %d milli or %lld GiB, %u of mig, cpu %lld, memory %lld GiB, "
+                       "type %s, label %s, node %llu, group %u, rank %d; %s %s",
+                       t, q->device_count, q->device_milli,
+                       (long long)(q->device_memory_bytes >> 30), q->mig_count,
+                       (long long)q->cpu_milli, (long long)(q->memory_bytes >> 30),
+                       q->gpu_type_count > 0 ? q->gpu_types[0] : "any",
+                       q->label_count > 0 ? q->labels[0].value : "any",
+                       (unsigned long long)q->only_node, decl->tasks[t].group, decl->tasks[t].rank,
+                       decl->topology_required != NULL ? "one zone" : "",
+                       decl->may_burst ? "" : "no burst");
+    }
     return answered(w, sched_workload_add(w->s, decl, &refusal));
 }
 

@@ -99,6 +99,7 @@ struct prop_world {
     bool launch_refused;         /* one was refused already */
     uint64_t hash;               /* of every decision and answer */
     uint64_t decisions, starts, evictions, holds, moves;
+    struct brute_counts *brute; /* compare with a search through everything (prop_brute.h) */
     bool trace; /* print every report and decision as `# ` lines */
     char failure[400];
 };
@@ -166,6 +167,8 @@ bool prop_is_short(const struct prop_workload *p);
 
 /* Something random happens. */
 bool prop_happen(struct prop_world *w);
+/* Somebody ends, or is cancelled. */
+bool prop_make_room(struct prop_world *w);
 /* Confirms stops that are due. */
 bool prop_stops_due(struct prop_world *w);
 /* A report that is a repetition, too late or nonsense: refused, and nothing changes. */
