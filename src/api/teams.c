@@ -50,6 +50,11 @@ static void encode_team(const struct core_command *c, const struct model_team *t
     model_team_encode_fields(t, w);
     if (u) {
         encode_amounts(w, "used", u->used);
+        json_key(w, "used_gpu_types");
+        json_begin_object(w);
+        for (int32_t i = 0; i < u->type_count; i++)
+            model_milli_encode(w, u->types[i].type, u->types[i].used);
+        json_end_object(w);
         encode_amounts(w, "demand", u->demand);
         encode_amounts(w, "share", u->share);
         encode_amounts(w, "entitled", u->entitled);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/text.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/json.h"
@@ -20,13 +21,18 @@ static const char *amounts_text(struct cli *cli, struct json_object *team, const
 {
     static const char *const names[] = {"gpu", "cpu", "memory", "volumes"};
     _cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
-    struct json_object *amounts = cli_json_get(team, which);
+    struct json_object *amounts = cli_json_get(team, which), *types;
 
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         const char *v = cli_json_text(amounts, names[i]);
 
         if (v && strcmp(v, "0") != 0)
             strbuf_addf(&b, "%s%s %s", b.len ? ", " : "", v, names[i]);
+    }
+    types = cli_json_get(amounts, "gpu_types");
+    if (json_object_is_type(types, json_type_object)) {
+        json_object_object_foreach(types, type, milli)
+            strbuf_addf(&b, "%s%s %s", b.len ? ", " : "", json_object_get_string(milli), type);
     }
     return cli_safe(cli, strbuf_str(&b));
 }
@@ -102,7 +108,7 @@ static struct json_object *child(struct json_object *team, const char *name)
     return object;
 }
 
-/* "gpu=8,cpu=64" into TEAM's guarantee or limit; "none" takes an amount away. */
+/* "gpu=8,cpu=64,gpu:H100=4" into TEAM's guarantee or limit; "none" takes an amount away. */
 static int set_amounts(struct json_object *team, const char *which, const char *text,
                        struct err *err)
 {
@@ -110,7 +116,9 @@ static int set_amounts(struct json_object *team, const char *which, const char *
 
     while (*text) {
         size_t n = strcspn(text, ","), key = strcspn(text, "=");
-        char name[32], value[64];
+        struct json_object *into = amounts;
+        char name[128], value[64];
+        const char *field = name;
 
         if (key >= n || key >= sizeof(name) || n - key > sizeof(value))
             return err_set(err, -EINVAL, ERR_INVALID, NULL,
@@ -118,10 +126,14 @@ static int set_amounts(struct json_object *team, const char *which, const char *
                            "option '--%s' does not understand '%.80s'", which, text);
         snprintf(name, sizeof(name), "%.*s", (int)key, text);
         snprintf(value, sizeof(value), "%.*s", (int)(n - key - 1), text + key + 1);
+        if (text_starts_with(name, "gpu:")) {
+            into = child(amounts, "gpu_types");
+            field = name + strlen("gpu:");
+        }
         if (strcmp(value, "none") == 0)
-            json_object_object_del(amounts, name);
+            json_object_object_del(into, field);
         else
-            json_object_object_add(amounts, name, json_object_new_string(value));
+            json_object_object_add(into, field, json_object_new_string(value));
         text += n;
         if (*text == ',')
             text++;
@@ -167,7 +179,7 @@ static struct json_object *editable(struct json_object *found, const char *name)
 {
     static const char *const fields[] = {"parent",    "weight", "priority",
                                          "guarantee", "limit",  "quota"};
-    static const char *const derived[] = {"gpu", "cpu", "memory"};
+    static const char *const derived[] = {"gpu", "cpu", "memory", "gpu_types"};
     struct json_object *team = json_object_new_object();
     const char *quota = cli_json_text(found, "quota");
 
@@ -249,12 +261,10 @@ static const struct cli_option set_options[] = {
      .complete = CLI_COMPLETE_TEAM},
     {.name = "guarantee",
      .arg = "R=N,...",
-     .help = "assured: gpu=8,cpu=64,memory=512GiB; "
-             "N may be none"},
+     .help = "assured: gpu=8,gpu:H100=4,cpu=64,memory=512GiB; N may be none"},
     {.name = "limit",
      .arg = "R=N,...",
-     .help = "never more than this: gpu=16,volumes=50; N may "
-             "be none"},
+     .help = "never more than this: gpu=16,gpu:H100=8,volumes=50; N may be none"},
     {.name = "quota",
      .arg = "MODEL",
      .help = "fair (may use what others leave idle) or hard (the limit is the guarantee)",

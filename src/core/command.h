@@ -53,12 +53,19 @@ struct core_actor {
     int32_t team_count;
 };
 
+struct core_type_usage {
+    const char *type;
+    int64_t used; /* milli-GPU */
+};
+
 /* Live figures of a team, from the scheduler. */
 struct core_team_usage {
     const char *name;
     int64_t used[MODEL_RESOURCE_COUNT], demand[MODEL_RESOURCE_COUNT];
     int64_t share[MODEL_RESOURCE_COUNT], entitled[MODEL_RESOURCE_COUNT];
     uint32_t pending, running; /* workloads */
+    const struct core_type_usage *types; /* that it states a quota of */
+    int32_t type_count;
 };
 
 struct core_status {

@@ -41,6 +41,7 @@ static void fill_numbers(struct core *core, const struct core_workload *w,
     x->free = s->free;
     x->missing = s->missing;
     x->team = arena_strdup(arena, team ? team->row.name : w->team->row.name);
+    x->gpu_type = arena_strdup(arena, s->gpu_type);
     x->used = s->used;
     x->guarantee = s->guarantee;
     x->limit = s->limit;

@@ -35,7 +35,8 @@
 /* ---- state ------------------------------------------------------------------------------ */
 
 struct core_team {
-    struct model_team row; /* name and parent owned */
+    struct model_team row; /* name and parent owned, types in arena */
+    struct arena arena;
     struct core_team *parent;
     int64_t assured[MODEL_RESOURCE_COUNT]; /* what the scheduler is told; see team.c */
     int64_t below[MODEL_RESOURCE_COUNT];   /* sum of the children's, finite ones */

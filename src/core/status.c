@@ -44,6 +44,20 @@ static void copy_usage(struct core *core, const struct core_team *t, struct core
     }
 }
 
+static void copy_types(struct core *core, const struct core_team *t, struct arena *arena,
+                       struct core_team_usage *u)
+{
+    struct core_type_usage *types =
+        arena_new_array(arena, struct core_type_usage, (size_t)t->row.type_count);
+
+    for (int32_t i = 0; i < t->row.type_count; i++) {
+        types[i].type = arena_strdup(arena, t->row.types[i].type);
+        (void)sched_team_type_used(core->sched, t->row.id, types[i].type, &types[i].used);
+    }
+    u->types = types;
+    u->type_count = t->row.type_count;
+}
+
 /* Walks workloads of one team only through its names. */
 static void count_workloads(const struct core_team *t, struct core_team_usage *u)
 {
@@ -68,6 +82,7 @@ int core_command_team_usage(struct core *core, struct core_command *c)
     while ((t = map_next(&core->teams, &it)) != NULL) {
         rows[n].name = arena_strdup(&c->arena, t->row.name);
         copy_usage(core, t, &rows[n]);
+        copy_types(core, t, &c->arena, &rows[n]);
         count_workloads(t, &rows[n]);
         n++;
     }

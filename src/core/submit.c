@@ -35,18 +35,19 @@ static int refuse(struct core *core, struct core_command *c, const struct model_
     const char *most = amount_text(f->resource, f->available, &core->turn);
     const char *name = w->name ? arena_printf(&core->turn, " '%s'", w->name) : "";
     const char *where = team ? team->row.name : w->team;
+    const char *type = f->gpu_type ? arena_printf(&core->turn, " of type %s", f->gpu_type) : "";
 
     switch (f->reason) {
     case SCHED_REASON_ABOVE_LIMIT:
         return err_set(&c->err, -E2BIG, ERR_LIMIT, NULL, "ask for less, or have the limit raised",
-                       "workload%s asks for %s but team '%s' may use at most %s", name, asked,
-                       where, most);
+                       "workload%s asks for %s but team '%s' may use at most %s%s", name, asked,
+                       where, most, type);
     case SCHED_REASON_ABOVE_GUARANTEE:
         return err_set(&c->err, -E2BIG, ERR_LIMIT, NULL,
                        "ask for less, make it preemptible, or have the guarantee raised",
                        "workload%s is not preemptible and asks for %s but the guarantee of "
-                       "team '%s' is %s",
-                       name, asked, where, most);
+                       "team '%s' is %s%s",
+                       name, asked, where, most, type);
     case SCHED_REASON_NO_SUCH_DEVICE:
         return err_set(&c->err, -E2BIG, ERR_UNSATISFIABLE, NULL,
                        "see 'allot node list' for what there is",

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/team_types.h"
+
 static void set_row(struct core_team *t, const struct model_team *row)
 {
     /* The name never changes: it is the key of the map. */
@@ -12,7 +14,9 @@ static void set_row(struct core_team *t, const struct model_team *row)
     const char *parent = row->parent ? strdup(row->parent) : NULL;
 
     free((char *)t->row.parent);
+    arena_reset(&t->arena);
     t->row = *row;
+    model_team_copy_types(&t->row, &t->arena);
     t->row.name = name;
     t->row.parent = parent;
 }
@@ -22,6 +26,7 @@ void core_team_free(struct core_team *t)
     if (t == NULL)
         return;
     map_done(&t->names);
+    arena_done(&t->arena);
     free((char *)t->row.name);
     free((char *)t->row.parent);
     free(t);
@@ -68,7 +73,11 @@ static void count_below(struct core_team *t, int sign)
 
 static int tell_sched(struct core *core, const struct core_team *t)
 {
+    struct sched_type_quota *types =
+        arena_new_array(&core->turn, struct sched_type_quota, (size_t)t->row.type_count);
     struct sched_team s = {
+        .types = types,
+        .type_count = (uint32_t)t->row.type_count,
         .id = t->row.id,
         .parent = t->row.parent_id,
         .age = t->row.id,
@@ -80,6 +89,9 @@ static int tell_sched(struct core *core, const struct core_team *t)
         s.guarantee[r] = t->assured[r];
         s.limit[r] = t->row.limit[r];
     }
+    for (int32_t i = 0; i < t->row.type_count; i++)
+        types[i] = (struct sched_type_quota){t->row.types[i].type, t->row.types[i].guarantee,
+                                             t->row.types[i].limit};
     core->dirty = true;
     return sched_team_set(core->sched, &s);
 }
@@ -183,6 +195,7 @@ int core_command_team_put(struct core *core, struct core_command *c)
     staged = arena_memdup(&entry->txn.arena, &row, sizeof(row));
     staged->name = arena_strdup(&entry->txn.arena, row.name);
     staged->parent = arena_strdup(&entry->txn.arena, row.parent);
+    model_team_copy_types(staged, &entry->txn.arena);
     entry->staged = staged;
     entry->apply = apply_put;
     core_journal_op(&entry->txn, &(struct store_op){.kind = STORE_PUT_TEAM, .team = staged});

@@ -30,6 +30,8 @@ static void encode_numbers(const struct model_explanation *x, struct json_writer
     json_key(w, "quota");
     json_begin_object(w);
     json_key_string(w, "team", x->team);
+    if (x->gpu_type)
+        json_key_string(w, "gpu_type", x->gpu_type);
     model_amount_encode(w, "used", x->resource, x->used);
     model_amount_encode(w, "guarantee", x->resource, x->guarantee);
     model_amount_encode(w, "limit", x->resource, x->limit);

@@ -52,6 +52,7 @@ struct model_explanation {
     enum model_resource resource; /* the binding one */
     int64_t asked, free, missing; /* asked by the whole gang; missing: that much less starts */
     const char *team;             /* whose limit or guarantee binds; else its own */
+    const char *gpu_type;         /* it binds for that type, as do the numbers; NULL = all types */
     int64_t used, guarantee, limit, share; /* of `team`; MODEL_UNLIMITED = none */
     const char *request;                   /* model_request_describe() of its task, or NULL */
     int32_t tasks;                         /* of the gang; 0 = unknown */

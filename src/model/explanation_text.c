@@ -68,32 +68,39 @@ static void say_too_large(const struct say *s)
                 amount(s, s->x->asked));
 }
 
+/* " of type H100", where the numbers are of one type. */
+static const char *of_type(const struct say *s)
+{
+    return s->x->gpu_type ? arena_printf(s->arena, " of type %s", s->x->gpu_type) : "";
+}
+
 static void say_above_limit(const struct say *s)
 {
-    strbuf_addf(s->out, "it asks for %s, above the limit of team %s, %s", amount(s, s->x->asked),
-                team(s), amount(s, s->x->limit));
+    strbuf_addf(s->out, "it asks for %s, above the limit of team %s, %s%s", amount(s, s->x->asked),
+                team(s), amount(s, s->x->limit), of_type(s));
 }
 
 static void say_above_guarantee(const struct say *s)
 {
     strbuf_addf(s->out,
                 "it asks for %s and cannot be preempted, which is above the guarantee of team %s, "
-                "%s",
-                amount(s, s->x->asked), team(s), amount(s, s->x->guarantee));
+                "%s%s",
+                amount(s, s->x->asked), team(s), amount(s, s->x->guarantee), of_type(s));
 }
 
 static void say_team_limit(const struct say *s)
 {
-    strbuf_addf(s->out, "team %s is at its limit of %s: it uses %s, and this asks for %s", team(s),
-                amount(s, s->x->limit), amount(s, s->x->used), amount(s, s->x->asked));
+    strbuf_addf(s->out, "team %s is at its limit of %s%s: it uses %s, and this asks for %s",
+                team(s), amount(s, s->x->limit), of_type(s), amount(s, s->x->used),
+                amount(s, s->x->asked));
 }
 
 static void say_team_guarantee(const struct say *s)
 {
     strbuf_addf(s->out,
-                "team %s is at its guarantee of %s for work that cannot be preempted, and this "
+                "team %s is at its guarantee of %s%s for work that cannot be preempted, and this "
                 "asks for %s",
-                team(s), amount(s, s->x->guarantee), amount(s, s->x->asked));
+                team(s), amount(s, s->x->guarantee), of_type(s), amount(s, s->x->asked));
 }
 
 static void say_backoff(const struct say *s)

@@ -12,6 +12,7 @@
 #include "base/qty.h"
 #include "model/amount.h"
 #include "model/json.h"
+#include "model/team_types.h"
 
 #define WEIGHT_MAX 1000000
 #define PRIORITY_MAX 1000000
@@ -104,10 +105,12 @@ static int read_guarantee(struct json_object *v, struct arena *a, void *out, str
         {"cpu", read_guaranteed_milli, offsetof(struct model_team, guarantee[MODEL_CPU_MILLI])},
         {"memory", read_guaranteed_bytes,
          offsetof(struct model_team, guarantee[MODEL_MEMORY_BYTES])},
+        {"gpu_types", model_team_read_type_guarantees, 0},
     };
 
     if (v)
         return model_json_read(v, fields, ARRAY_LEN(fields), a, out, err);
+    model_team_clear_types(out, false, a);
     memset(((struct model_team *)out)->guarantee, 0, sizeof(int64_t) * MODEL_RESOURCE_COUNT);
     return 0;
 }
@@ -119,6 +122,7 @@ static int read_limit(struct json_object *v, struct arena *a, void *out, struct 
         {"cpu", read_limit_milli, offsetof(struct model_team, limit[MODEL_CPU_MILLI])},
         {"memory", read_limit_bytes, offsetof(struct model_team, limit[MODEL_MEMORY_BYTES])},
         {"volumes", read_volumes, offsetof(struct model_team, volume_limit)},
+        {"gpu_types", model_team_read_type_limits, 0},
     };
     struct model_team *t = out;
 
@@ -127,6 +131,7 @@ static int read_limit(struct json_object *v, struct arena *a, void *out, struct 
     for (int i = 0; i < MODEL_RESOURCE_COUNT; i++)
         t->limit[i] = MODEL_UNLIMITED;
     t->volume_limit = MODEL_UNLIMITED;
+    model_team_clear_types(t, true, a);
     return 0;
 }
 
@@ -233,6 +238,10 @@ int model_team_decode(struct json_object *json, struct arena *arena, struct mode
         return err_set(err, -EINVAL, ERR_INVALID, "parent", "name another team, or none",
                        "parent '%.60s' is the team itself", team.parent);
     r = team.quota == MODEL_QUOTA_HARD ? harden(json, &team, err) : check_limits(&team, err);
+    if (r == 0 && team.quota == MODEL_QUOTA_HARD)
+        r = model_team_harden_types(&team, arena, err);
+    if (r == 0)
+        r = model_team_check_types(&team, err);
     if (r < 0)
         return r;
     *t = team;
@@ -255,6 +264,7 @@ void model_team_encode_fields(const struct model_team *t, struct json_writer *w)
     for (int i = 0; i < MODEL_RESOURCE_COUNT; i++)
         model_amount_encode(w, model_resource_name((enum model_resource)i), (enum model_resource)i,
                             t->guarantee[i]);
+    model_team_encode_types(t, false, w);
     json_end_object(w);
     json_key(w, "limit");
     json_begin_object(w);
@@ -266,6 +276,7 @@ void model_team_encode_fields(const struct model_team *t, struct json_writer *w)
         json_null(w);
     else
         json_i64(w, t->volume_limit);
+    model_team_encode_types(t, true, w);
     json_end_object(w);
 }
 

@@ -8,6 +8,8 @@
  *    "guarantee": {"gpu": 8, "cpu": 64, "memory": "512GiB"},
  *    "limit": {"gpu": "12.5", "volumes": 50}, "quota": "fair"}
  *
+ * guarantee and limit may also name GPU types: "gpu_types": {"H100": 4}; see team_types.h.
+ *
  * `quota` is the model: "fair" (burst above the guarantee, up to the limit) or "hard": the limit
  * is the guarantee and follows it. It then need not be given, and must agree where it is. Of cpu
  * and memory only what is guaranteed is limited, or a team with GPUs alone could run nothing.
@@ -40,6 +42,13 @@ const char *model_quota_name(enum model_quota q);
 /* -EINVAL for another word. */
 int model_quota_parse(const char *text, enum model_quota *ret_quota);
 
+#define MODEL_TYPES_MAX 64 /* of one team */
+
+struct model_type_quota { /* of one GPU type, in milli-GPU; MODEL_UNLIMITED = not stated */
+    const char *type;
+    int64_t guarantee, limit;
+};
+
 struct model_team {
     uint64_t id;        /* assigned by core; 0 while unknown */
     uint64_t parent_id; /* 0 = top */
@@ -49,6 +58,8 @@ struct model_team {
     int64_t guarantee[MODEL_RESOURCE_COUNT];
     int64_t limit[MODEL_RESOURCE_COUNT]; /* of a hard quota: made from the guarantee */
     enum model_quota quota;
+    const struct model_type_quota *types; /* sorted by type */
+    int32_t type_count;
     int64_t weight;      /* 0..1000000 */
     int32_t priority;    /* among siblings, default 100 */
     int64_t volume_limit; /* number of volumes, MODEL_UNLIMITED = none */

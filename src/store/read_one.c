@@ -119,7 +119,7 @@ int read_get_team(void *store, const char *name, struct arena *arena, struct mod
         return r < 0 ? r : not_found(err, "team", name);
     struct row row = row_begin(q.stmt, "teams", err);
     struct model_team team;
-    r = row_team(&row, &team);
+    r = row_team(&row, arena, &team);
     if (r < 0)
         return r;
     team.name = arena_strdup(arena, team.name);

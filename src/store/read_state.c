@@ -21,6 +21,7 @@ int read_each_shape(void *store, store_shape_fn *fn, void *user, struct err *err
 int read_each_team(void *store, store_team_fn *fn, void *user, struct err *err)
 {
     struct store *s = store;
+    struct arena arena __attribute__((cleanup(arena_done))) = ARENA_INIT;
     _cleanup_query_ struct query q = QUERY_INIT;
     int r = query_begin(
         &s->readers, "SELECT " ROW_TEAM_COLUMNS ROW_TEAM_FROM "WHERE t.deleted = 0 ORDER BY t.id",
@@ -28,9 +29,10 @@ int read_each_team(void *store, store_team_fn *fn, void *user, struct err *err)
     while (r == 0 && (r = query_step(&q, err)) > 0) {
         struct row row = row_begin(q.stmt, "teams", err);
         struct model_team team;
-        r = row_team(&row, &team);
+        r = row_team(&row, &arena, &team);
         if (r == 0)
             r = fn(user, &team);
+        arena_reset(&arena);
     }
     return r;
 }

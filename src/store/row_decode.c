@@ -5,8 +5,9 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "model/team_types.h"
 
-int row_team(struct row *row, struct model_team *ret_team)
+int row_team(struct row *row, struct arena *arena, struct model_team *ret_team)
 {
     struct model_team t = {0};
     t.id = row_id(row, "id");
@@ -28,6 +29,9 @@ int row_team(struct row *row, struct model_team *ret_team)
     const char *quota = row_text(row, "quota");
     if (row->status == 0 && model_quota_parse(quota, &t.quota) < 0)
         row_refuse(row, "quota", "fair or hard");
+    const char *types = row_text(row, "gpu_types");
+    if (row->status == 0 && model_team_types_parse(types, arena, &t, NULL) < 0)
+        row_refuse(row, "gpu_types", "quotas per GPU type");
     if (t.parent_id != 0 && !t.parent)
         row_refuse(row, "parent_id", "the id of a team");
     if (row->status == 0)

@@ -104,9 +104,13 @@ static const char step_1[] =
 
 static const char step_2[] = "ALTER TABLE teams ADD COLUMN quota TEXT NOT NULL DEFAULT 'fair';";
 
+/* A list that is read and written as a whole: one text, '' where nothing is stated. */
+static const char step_3[] = "ALTER TABLE teams ADD COLUMN gpu_types TEXT NOT NULL DEFAULT '';";
+
 const struct schema_step schema_steps[] = {
     {"create the tables", step_1},
     {"let a team have a hard quota", step_2},
+    {"let a team have quotas per GPU type", step_3},
 };
 const int schema_step_count = ARRAY_LEN(schema_steps);
 

@@ -29,6 +29,18 @@ static void a_team_is_created_changed_and_deleted(void **state)
     assert_int_equal(ask(f, f->root, "GET", "/v1/teams/nlp", NULL), 200);
     assert_string_equal(text(f, "quota"), "hard");
     assert_string_equal(text(f, "limit.gpu"), "3");
+    assert_int_equal(ask(f, f->root, "PUT", "/v1/teams/nlp",
+                         "{\"parent\":\"lab\",\"guarantee\":{\"gpu\":3,\"gpu_types\":{\"H100\":2}},"
+                         "\"limit\":{\"gpu_types\":{\"H100\":2.5}}}"),
+                     200);
+    assert_int_equal(ask(f, f->root, "GET", "/v1/teams/nlp", NULL), 200);
+    assert_string_equal(text(f, "guarantee.gpu_types.H100"), "2");
+    assert_string_equal(text(f, "limit.gpu_types.H100"), "2.5");
+    assert_string_equal(text(f, "used_gpu_types.H100"), "0");
+    assert_int_equal(ask(f, f->root, "PUT", "/v1/teams/nlp",
+                         "{\"guarantee\":{\"gpu\":1,\"gpu_types\":{\"H100\":2}}}"),
+                     400);
+    assert_string_equal(text(f, "field"), "guarantee.gpu_types");
     assert_int_equal(ask(f, f->root, "DELETE", "/v1/teams/nlp", NULL), 204);
     assert_int_equal(ask(f, f->root, "GET", "/v1/teams/nlp", NULL), 404);
 }

@@ -437,6 +437,22 @@ static void team_set_changes_only_what_is_named(void **state)
         "GET /v1/teams\n");
 }
 
+static void team_set_keeps_to_the_model_of_a_quota(void **state)
+{
+    (void)state;
+    fake_answer("GET /v1/teams/nlp", 200,
+                "{\"name\":\"nlp\",\"quota\":\"hard\",\"guarantee\":{\"gpu\":4},"
+                "\"limit\":{\"gpu\":4,\"volumes\":2}}");
+    fake_answer("PUT /v1/teams/nlp", 200, "{\"name\":\"nlp\"}");
+    expect("team set nlp --guarantee gpu=6,gpu:H100=2", 0, "team nlp changed\n");
+    assert_string_equal(fake_calls(),
+                        "GET /v1/teams/nlp\n"
+                        "PUT /v1/teams/nlp {\"name\":\"nlp\",\"guarantee\":{\"gpu\":\"6\","
+                        "\"gpu_types\":{\"H100\":\"2\"}},\"limit\":{\"volumes\":2},"
+                        "\"quota\":\"hard\"}\n"
+                        "GET /v1/teams\n");
+}
+
 static void team_set_refuses_before_it_asks(void **state)
 {
     (void)state;
@@ -878,6 +894,7 @@ int main(void)
         TEST(quota_notes_what_cannot_all_be_kept),
         TEST(team_list),
         TEST(team_set_changes_only_what_is_named),
+        TEST(team_set_keeps_to_the_model_of_a_quota),
         TEST(team_set_refuses_before_it_asks),
         TEST(node_list),
         TEST(node_show),

@@ -139,6 +139,9 @@ static void test_refusals(void **state)
     }
 }
 
+/* What RANDOM_TEAM points to. */
+static struct model_type_quota random_types[2];
+
 static void random_team(struct rng *r, struct model_team *t)
 {
     static const int64_t max[MODEL_RESOURCE_COUNT] = {
@@ -149,6 +152,13 @@ static void random_team(struct rng *r, struct model_team *t)
     t->parent = rng_below(r, 2) ? "top" : NULL;
     t->weight = (int64_t)rng_below(r, 1000001);
     t->priority = (int32_t)rng_below(r, 2000001) - 1000000;
+    if (rng_below(r, 2)) {
+        random_types[0] =
+            (struct model_type_quota){"A100", MODEL_UNLIMITED, (int64_t)rng_below(r, 9)};
+        random_types[1] = (struct model_type_quota){"H100", 0, MODEL_UNLIMITED};
+        t->types = random_types;
+        t->type_count = 2;
+    }
     if (rng_below(r, 2))
         t->volume_limit = (int64_t)rng_below(r, 1000000001);
     for (int i = 0; i < MODEL_RESOURCE_COUNT; i++) {
@@ -186,6 +196,39 @@ static void test_the_limit_of_a_hard_quota_follows_the_guarantee(void **state)
     arena_done(&a);
 }
 
+static void test_types_of_guarantee_and_limit_are_one_list(void **state)
+{
+    struct arena a = ARENA_INIT;
+    struct model_team t;
+    struct err err = ERR_INIT;
+
+    model_team_init(&t);
+    assert_int_equal(decode(&a,
+                            "{'name': 'nlp', 'guarantee': {'gpu': 4, 'gpu_types': {'H100': 2}},"
+                            " 'limit': {'gpu_types': {'H100': 3.5, 'A100': 1}}}",
+                            &t, NULL),
+                     0);
+    assert_int_equal(t.type_count, 2);
+    assert_string_equal(t.types[0].type, "A100");
+    assert_int_equal(t.types[0].guarantee, MODEL_UNLIMITED);
+    assert_int_equal(t.types[0].limit, 1000);
+    assert_int_equal(t.types[1].guarantee, 2000);
+    assert_int_equal(t.types[1].limit, 3500);
+    assert_int_equal(decode(&a, "{'limit': {'gpu_types': {'H100': 1}}}", &t, &err), -EINVAL);
+    assert_string_equal(err.field, "limit.gpu_types");
+    assert_int_equal(decode(&a, "{'guarantee': {'gpu': 1}}", &t, &err), -EINVAL);
+    assert_string_equal(err.field, "guarantee.gpu_types");
+    assert_int_equal(decode(&a, "{'limit': {'gpu_types': {'A100': null}}}", &t, NULL), 0);
+    assert_int_equal(t.type_count, 1);
+    assert_int_equal(decode(&a, "{'quota': 'hard', 'limit': null}", &t, NULL), 0);
+    assert_int_equal(t.types[0].limit, 2000);
+    assert_int_equal(decode(&a, "{'guarantee': {'gpu_types': {'a b/': 1}}}", &t, &err), -EINVAL);
+    assert_int_equal(decode(&a, "{'guarantee': {'gpu_types': [1]}}", &t, &err), -EINVAL);
+    assert_int_equal(decode(&a, "{'guarantee': {'gpu_types': {'H100': -1}}}", &t, &err), -ERANGE);
+    assert_string_equal(err.field, "guarantee.gpu_types.H100");
+    arena_done(&a);
+}
+
 static void test_what_is_written_reads_back_the_same(void **state)
 {
     struct rng rng;
@@ -213,6 +256,12 @@ static void test_what_is_written_reads_back_the_same(void **state)
         assert_int_equal(back.weight, t.weight);
         assert_int_equal(back.priority, t.priority);
         assert_int_equal(back.volume_limit, t.volume_limit);
+        assert_int_equal(back.type_count, t.type_count);
+        for (int32_t k = 0; k < t.type_count; k++) {
+            assert_string_equal(back.types[k].type, t.types[k].type);
+            assert_int_equal(back.types[k].guarantee, t.types[k].guarantee);
+            assert_int_equal(back.types[k].limit, t.types[k].limit);
+        }
         json_object_put(json);
         arena_done(&a);
     }
@@ -227,6 +276,7 @@ int main(void)
         cmocka_unit_test(test_a_refused_update_changes_nothing),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_the_limit_of_a_hard_quota_follows_the_guarantee),
+        cmocka_unit_test(test_types_of_guarantee_and_limit_are_one_list),
         cmocka_unit_test(test_what_is_written_reads_back_the_same),
     };
 

@@ -162,6 +162,8 @@ static void a_team_is_replaced_and_a_walk_ends_with_the_callbacks_value(void **s
     put_team(t, 1, "nlp", 0);
     put_team(t, 1, "vision", 0);
     put_team(t, 2, "sub", 1);
+    static const struct model_type_quota types[] = {{"A100", MODEL_UNLIMITED, 500},
+                                                    {"H100", 1000, MODEL_UNLIMITED}};
     struct model_team *full = arena_new(&t->arena, struct model_team);
     *full = (struct model_team){.id = 3,
                                 .parent_id = 2,
@@ -172,7 +174,9 @@ static void a_team_is_replaced_and_a_walk_ends_with_the_callbacks_value(void **s
                                 .weight = 7,
                                 .priority = -8,
                                 .volume_limit = 50,
-                                .quota = MODEL_QUOTA_HARD};
+                                .quota = MODEL_QUOTA_HARD,
+                                .types = types,
+                                .type_count = 2};
     txn_add(t, &(struct store_op){.kind = STORE_PUT_TEAM, .team = full});
     assert_int_equal(txn_commit(f, t), 0);
     struct model_team team;
@@ -186,6 +190,10 @@ static void a_team_is_replaced_and_a_walk_ends_with_the_callbacks_value(void **s
     assert_int_equal(team.priority, -8);
     assert_int_equal(team.volume_limit, 50);
     assert_int_equal(team.quota, MODEL_QUOTA_HARD);
+    assert_int_equal(team.type_count, 2);
+    assert_string_equal(team.types[0].type, "A100");
+    assert_int_equal(team.types[0].limit, 500);
+    assert_int_equal(team.types[1].guarantee, 1000);
     assert_int_equal(OPS->get_team(f->store, "nlp", &f->arena, &team, NULL), -ENOENT);
     assert_int_equal(OPS->each_team(f->store, first_team, f, NULL), 42);
 }
