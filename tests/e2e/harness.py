@@ -14,9 +14,11 @@ import datetime
 import http.client
 import json
 import os
+import random
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -40,7 +42,7 @@ class Answer:
         return json.loads(self.body)
 
 
-def wait_for(what, check, seconds=30.0):
+def wait_for(what, check, seconds=60.0):
     """The first true value of CHECK; Failure after SECONDS."""
     end = time.monotonic() + seconds
     while True:
@@ -50,6 +52,20 @@ def wait_for(what, check, seconds=30.0):
         if time.monotonic() > end:
             raise Failure(f"waited {seconds:g} s in vain: {what}")
         time.sleep(0.02)
+
+
+def free_port():
+    """A port that stays free until it is used, and while its server is away for a moment: the
+    kernel gives clients ports from 32768 on."""
+    for _ in range(100):
+        port = random.randrange(10000, 32768)
+        with socket.socket() as s:
+            try:
+                s.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                continue
+    raise Failure("no port is free")
 
 
 def ms(time_text):
@@ -112,8 +128,9 @@ class Server:
 
     # ---- life ------------------------------------------------------------------------------
 
-    def start(self, seconds=30.0):
-        host_port = self.address.split("//")[1] if self.address else "127.0.0.1:0"
+    def start(self, seconds=60.0):
+        host_port = (self.address.split("//")[1] if self.address
+                     else f"127.0.0.1:{free_port()}")
         command = [ALLOT, "server", "--listen", host_port, "--data", self.data,
                    "--simulate", self.simulate, *self.options]
         before = os.path.getsize(self.log_path) if os.path.exists(self.log_path) else 0
@@ -146,7 +163,7 @@ class Server:
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
         try:
-            return self.process.wait(20)
+            return self.process.wait(60)
         except subprocess.TimeoutExpired:
             self.kill()
             raise Failure("the server does not stop on SIGTERM") from None
@@ -210,7 +227,7 @@ class Server:
     def state(self, ident):
         return self.workload(ident)["state"]
 
-    def wait_state(self, ident, *states, seconds=60.0):
+    def wait_state(self, ident, *states, seconds=120.0):
         def reached():
             workload = self.workload(ident)
             if workload["state"] in states:

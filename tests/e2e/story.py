@@ -1,7 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-# test: exclusive
-# test: timeout=240
+# test: timeout=480
 """The story of one shared node, with real processes: what `make demo` plays and a test of it.
 
 Eight simulated H100. Notebooks share one device; team research bursts beyond its guarantee; team
@@ -15,7 +14,6 @@ import json
 import os
 import re
 import shutil
-import socket
 import sys
 import time
 import urllib.error
@@ -24,7 +22,7 @@ import urllib.request
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import tap  # noqa: E402
 from e2e.harness import (ROOT, Failure, Server, check_devices, equal,  # noqa: E402
-                         expect, supervisors, wait_for)
+                         expect, free_port, supervisors, wait_for)
 
 DEMO = "--demo" in sys.argv
 PYTHON = "/usr/bin/python3"
@@ -192,12 +190,6 @@ def test_3_batch_fills_what_is_idle_and_goes_first():
 
 def why(name):
     return story.server.get(f"/v1/workloads/{ident(name)}/explain")
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def test_4_product_takes_back_its_share():

@@ -1,6 +1,5 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-# test: exclusive
 # test: timeout=400
 """Kills the server with -9 at random points of a running mix and checks that nothing is lost,
 nothing runs twice and metering has neither gap nor overlap.

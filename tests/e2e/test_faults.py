@@ -1,7 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-# test: exclusive
-# test: timeout=240
+# test: timeout=480
 """What goes wrong on a real machine: full and read-only disks, killed supervisors, tasks that
 misbehave, clocks that jump, work that is cancelled at bad moments, connections that break.
 
@@ -427,9 +426,9 @@ def test_tokens_end_at_once_and_show_one_team():
         answer = server.call("POST", "/v1/tokens", {"user": "ada", **more})
         equal(answer.status, 201, answer.body)
         return answer.json
-    lasting, brief, streaming = token(), token(expires_in="1s"), token()
+    lasting, streaming, brief = token(), token(), token(expires_in="3s")
     begun = time.monotonic()
-    equal(server.call("GET", "/v1/workloads", token=brief["token"]).status, 200, "for a second")
+    equal(server.call("GET", "/v1/workloads", token=brief["token"]).status, 200, "for a while")
     foreign, _ = submit("sleep 600")
     own, _ = submit("true", team="other")
     for method, path in (("GET", ""), ("POST", "/stop"), ("DELETE", ""), ("GET", "/logs"),
@@ -452,7 +451,7 @@ def test_tokens_end_at_once_and_show_one_team():
         equal(server.call("DELETE", f"/v1/tokens/{t['id']}").status, 204, "revoke")
         equal(server.call("GET", "/v1/workloads", token=t["token"]).status, 401, "revoked")
     later["revoked"] = time.monotonic()
-    time.sleep(max(0, begun + 1.1 - time.monotonic()))
+    time.sleep(max(0, begun + 3.1 - time.monotonic()))
     equal(server.call("GET", "/v1/workloads", token=brief["token"]).status, 401, "expired")
     stop(foreign, grace="0s")
     ended(foreign)

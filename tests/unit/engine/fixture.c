@@ -22,6 +22,8 @@
 #include "base/io.h"
 #include "base/log.h"
 
+#define SCRIPT_BYTES 4096
+
 static void on_event(void *host, const struct engine_event *ev)
 {
     struct fixture *f = host;
@@ -124,13 +126,34 @@ void fixture_drop(struct fixture *f)
     free(f);
 }
 
+const char *fixture_marked(const char *text)
+{
+    static const char mark[] = "sleep 7777";
+    static char marked[SCRIPT_BYTES];
+    size_t n = 0;
+
+    while (*text && n < sizeof(marked) - 32) {
+        if (strncmp(text, mark, strlen(mark)) == 0) {
+            n += (size_t)snprintf(marked + n, sizeof(marked) - n, "sleep 7%d", (int)getpid());
+            text += strlen(mark);
+        } else {
+            marked[n++] = *text++;
+        }
+    }
+    assert_int_equal(*text, '\0');
+    marked[n] = '\0';
+    return marked;
+}
+
 void fixture_script(struct fixture *f, int n, const char *script)
 {
     static const char *words[FIXTURE_WORKLOADS][4];
+    static char scripts[FIXTURE_WORKLOADS][SCRIPT_BYTES];
 
+    snprintf(scripts[n], sizeof(scripts[n]), "%s", fixture_marked(script));
     words[n][0] = "sh";
     words[n][1] = "-c";
-    words[n][2] = script;
+    words[n][2] = scripts[n];
     words[n][3] = NULL;
     f->workloads[n].command = words[n];
 }
@@ -282,7 +305,7 @@ int fixture_processes(const char *text)
 {
     int count;
 
-    scan(text, &count);
+    scan(fixture_marked(text), &count);
     return count;
 }
 

@@ -58,7 +58,12 @@ void fixture_down(struct fixture *f);
 /* Stops everything and removes the folder. NULL is fine. */
 void fixture_drop(struct fixture *f);
 
-/* `sh -c SCRIPT` as workload N. */
+/*
+ * TEXT with each "sleep 7777" made a number that only this process uses, so that suites which look
+ * for what is left of their tasks may run side by side. Static buffer, until the next call.
+ */
+const char *fixture_marked(const char *text);
+/* `sh -c SCRIPT` as workload N, marked. */
 void fixture_script(struct fixture *f, int n, const char *script);
 /* Starts task RANK of workload N, attempt 0: intent "N.RANK.0". */
 void fixture_start(struct fixture *f, int n, int rank);
@@ -78,7 +83,7 @@ void fixture_wait_log(struct fixture *f, const char *intent, const char *text);
 void fixture_reconcile(struct fixture *f, const char *const *intents, int count);
 /* Pid of the supervisor of INTENT, by its command line; 0 = none. */
 int fixture_supervisor(struct fixture *f, const char *intent);
-/* Processes anywhere whose command line holds TEXT. */
+/* Processes anywhere whose command line holds TEXT, marked. */
 int fixture_processes(const char *text);
 void fixture_sleep_ms(int ms);
 

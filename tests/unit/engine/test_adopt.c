@@ -77,7 +77,7 @@ static void an_end_that_nobody_saw_is_reported(void **state)
     fixture_start(f, 1, 0);
     fixture_wait(f, "1.0.0", ENGINE_STARTED);
     fixture_down(f);
-    for (int i = 0; i < 400 && fixture_supervisor(f, "1.0.0") > 0; i++)
+    for (int i = 0; i < FIXTURE_WAIT_MS / 10 && fixture_supervisor(f, "1.0.0") > 0; i++)
         fixture_sleep_ms(10);
     come_back();
     assert_int_equal(fixture_wait(f, "1.0.0", ENGINE_EXITED).exit_code, 5);
@@ -210,7 +210,7 @@ static void killed_at(const char *step)
     gone = fixture_count(f, "1.0.0", ENGINE_LOST) > 0;
     if (!gone)
         fixture_wait(f, "1.0.0", ENGINE_STARTED);
-    for (int i = 0; i < 400 && !gone && runs()[0] == '\0'; i++)
+    for (int i = 0; i < FIXTURE_WAIT_MS / 10 && !gone && runs()[0] == '\0'; i++)
         fixture_sleep_ms(10);
     assert_int_equal(fixture_processes("sleep 7777.7"), gone ? 0 : 2); /* sh -c and sleep */
     /* Started once if at all, and never by the next server. */

@@ -264,11 +264,11 @@ static void a_client_that_goes_away_takes_its_command_along(void **state)
     int fd;
 
     NEED_ROOT();
-    fd = begin("echo up; exec sleep 7777.9", 0);
+    fd = begin(fixture_marked("echo up; exec sleep 7777.9"), 0);
     while (r.out.len == 0)
         assert_true(next_frame(fd, &r));
     close(fd);
-    for (int i = 0; i < 400 && fixture_processes("sleep 7777.9") > 0; i++)
+    for (int i = 0; i < FIXTURE_WAIT_MS / 10 && fixture_processes("sleep 7777.9") > 0; i++)
         fixture_sleep_ms(10);
     assert_int_equal(fixture_processes("sleep 7777.9"), 0);
     drop(&r);

@@ -80,7 +80,7 @@ static void a_thousand_children_end_with_their_task(void **state)
     fixture_start(f, 1, 0);
     fixture_wait_log(f, "1.0.0", "forked");
     /* One that is just being executed shows no command line for a moment. */
-    for (int i = 0; i < 400 && fixture_processes("sleep 7777.1") < 1000; i++)
+    for (int i = 0; i < FIXTURE_WAIT_MS / 10 && fixture_processes("sleep 7777.1") < 1000; i++)
         fixture_sleep_ms(10);
     assert_true(fixture_processes("sleep 7777.1") >= 1000);
     engine_local_ops()->stop(f->engine, "1.0.0", 0);

@@ -181,7 +181,7 @@ static void await(const char *relative, bool there)
     char path[200];
 
     snprintf(path, sizeof(path), "%s/%s", f->folder, relative);
-    for (int i = 0; i < 400 && (access(path, F_OK) == 0) != there; i++)
+    for (int i = 0; i < FIXTURE_WAIT_MS / 10 && (access(path, F_OK) == 0) != there; i++)
         fixture_sleep_ms(5);
     assert_int_equal(access(path, F_OK) == 0, there);
 }
