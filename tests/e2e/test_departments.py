@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-# test: timeout=60
+# test: timeout=120
 """A tree of teams as companies have it: departments above teams, guarantees at the leaves only."""
 import os
 import sys

@@ -27,7 +27,7 @@ def head(method, path, token, *more):
     return ("\r\n".join(lines) + "\r\n\r\n").encode()
 
 
-def read_until(connection, text, seconds=15):
+def read_until(connection, text, seconds=45):
     """Everything that comes until TEXT, the end of the connection, or the time is over."""
     got, end = b"", time.monotonic() + seconds
     while text not in got and time.monotonic() < end:

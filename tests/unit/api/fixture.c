@@ -20,6 +20,8 @@
 #include "engine.h"
 #include "store/store.h"
 
+#define PATIENCE_MS 60000
+
 /* ---- clock ---------------------------------------------------------------------------------- */
 
 static int64_t boot_ms(void *clock)
@@ -276,7 +278,7 @@ void wait_state(struct fixture *f, uint64_t id, const char *state)
     struct strbuf path = STRBUF_INIT;
 
     strbuf_addf(&path, "/v1/workloads/%llu", (unsigned long long)id);
-    for (int i = 0; i < 2500; i++) {
+    for (int i = 0; i < PATIENCE_MS / 2; i++) {
         assert_int_equal(ask(f, f->root, "GET", strbuf_str(&path), NULL), 200);
         if (strcmp(text(f, "state"), state) == 0)
             break;
@@ -295,7 +297,7 @@ void engine_exit(struct fixture *f, const char *intent, int code)
 {
     const struct timespec pause = {.tv_nsec = 2 * NS_PER_MS};
 
-    for (int i = 0; i < 2500; i++) {
+    for (int i = 0; i < PATIENCE_MS / 2; i++) {
         if (engine_double_exit(f->engine, intent, code))
             return;
         nanosleep(&pause, NULL);

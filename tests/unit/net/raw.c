@@ -16,8 +16,6 @@
 #include "base/clock.h"
 #include "raw.h"
 
-#define LIMIT_MS 10000
-
 int raw_connect(uint16_t port)
 {
     struct sockaddr_in sa = {.sin_family = AF_INET, .sin_port = htons(port)};
@@ -55,8 +53,8 @@ static int read_byte(int fd)
     struct pollfd p = {.fd = fd, .events = POLLIN};
     unsigned char c;
 
-    if (poll(&p, 1, LIMIT_MS) != 1)
-        fail_msg("no answer within %d ms", LIMIT_MS);
+    if (poll(&p, 1, RAW_PATIENCE_MS) != 1)
+        fail_msg("no answer within %d ms", RAW_PATIENCE_MS);
     return recv(fd, &c, 1, 0) == 1 ? c : -1;
 }
 
@@ -82,8 +80,8 @@ static bool read_bytes(int fd, size_t n, struct strbuf *out)
         struct pollfd p = {.fd = fd, .events = POLLIN};
         ssize_t got;
 
-        if (poll(&p, 1, LIMIT_MS) != 1)
-            fail_msg("no answer within %d ms", LIMIT_MS);
+        if (poll(&p, 1, RAW_PATIENCE_MS) != 1)
+            fail_msg("no answer within %d ms", RAW_PATIENCE_MS);
         got = recv(fd, part, n < sizeof(part) ? n : sizeof(part), 0);
         if (got <= 0)
             return false;

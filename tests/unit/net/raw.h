@@ -12,6 +12,9 @@
 
 #include "base/strbuf.h"
 
+/* For what takes a moment, on a machine that does much else meanwhile. */
+#define RAW_PATIENCE_MS 60000
+
 /* Connects to 127.0.0.1:PORT. The descriptor is the caller's. */
 int raw_connect(uint16_t port);
 

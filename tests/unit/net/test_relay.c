@@ -92,7 +92,7 @@ static void expect(int fd, const char *text)
 {
     struct strbuf got = STRBUF_INIT;
 
-    assert_true(raw_read_until(fd, &got, text, 5000));
+    assert_true(raw_read_until(fd, &got, text, RAW_PATIENCE_MS));
     assert_string_equal(strbuf_str(&got), text);
     strbuf_done(&got);
 }
@@ -145,7 +145,7 @@ static void a_client_that_leaves_ends_the_task_side(void **state)
     close(f->raw);
     f->raw = -1;
     expect(f->far, "last words");
-    assert_true(raw_wait_closed(f->far, 5000));
+    assert_true(raw_wait_closed(f->far, RAW_PATIENCE_MS));
 }
 
 static void last_words_survive_input_that_nobody_takes(void **state)
@@ -158,7 +158,7 @@ static void last_words_survive_input_that_nobody_takes(void **state)
     f->far = -1;
     raw_sends(f->raw, "too late");
     expect(f->raw, "exit");
-    assert_true(raw_wait_closed(f->raw, 5000));
+    assert_true(raw_wait_closed(f->raw, RAW_PATIENCE_MS));
 }
 
 static void stopping_the_server_ends_relays(void **state)
@@ -167,8 +167,8 @@ static void stopping_the_server_ends_relays(void **state)
 
     upgrade(f);
     http_server_stop(f->server);
-    assert_true(raw_wait_closed(f->raw, 5000));
-    assert_true(raw_wait_closed(f->far, 5000));
+    assert_true(raw_wait_closed(f->raw, RAW_PATIENCE_MS));
+    assert_true(raw_wait_closed(f->far, RAW_PATIENCE_MS));
 }
 
 static void a_refused_upgrade_is_an_ordinary_reply(void **state)

@@ -219,7 +219,7 @@ static void survives_bytes_that_are_not_http(void **state)
 
         raw_sends(fd, junk[i]);
         shutdown(fd, SHUT_WR);
-        if (!raw_wait_closed(fd, 5000))
+        if (!raw_wait_closed(fd, RAW_PATIENCE_MS))
             fail_msg("the connection stays open after junk %zu", i);
         close(fd);
     }
@@ -239,7 +239,7 @@ static void two_lengths_of_one_body_are_refused(void **state)
         strbuf_addf(&text, "POST /echo HTTP/1.1\r\nHost: x\r\n%s", heads[i]);
         assert_true(raw_sends(fd, strbuf_str(&text)));
         assert_int_equal(raw_reply(fd, &f->head, &f->body), 400);
-        assert_true(raw_wait_closed(fd, 5000));
+        assert_true(raw_wait_closed(fd, RAW_PATIENCE_MS));
         close(fd);
         strbuf_done(&text);
     }
@@ -395,7 +395,7 @@ static void wait_for(_Atomic int *value, int expected)
 {
     const struct timespec pause = {.tv_nsec = NS_PER_MS};
 
-    for (int i = 0; i < 5000 && atomic_load(value) < expected; i++)
+    for (int i = 0; i < RAW_PATIENCE_MS && atomic_load(value) < expected; i++)
         nanosleep(&pause, NULL);
     assert_int_equal(atomic_load(value), expected);
 }
@@ -444,9 +444,9 @@ static void a_head_that_drips_is_cut_off(void **state)
     void *p = f;
 
     assert_true(raw_sends(fd, "GET / HTTP/1.1\r\nX: "));
-    for (i = 0; i < 50 && raw_sends(fd, "y"); i++)
+    for (i = 0; i < 600 && raw_sends(fd, "y"); i++)
         nanosleep(&pause, NULL);
-    assert_true(i < 50);
+    assert_true(i < 600);
     close(fd);
     tear_down(&p);
 }
@@ -460,7 +460,7 @@ static void a_body_that_stalls_is_cut_off_and_blocks_nobody(void **state)
 
     assert_true(raw_sends(fd, "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhe"));
     assert_int_equal(ask(f, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"), 200);
-    assert_true(raw_wait_closed(fd, 5000));
+    assert_true(raw_wait_closed(fd, RAW_PATIENCE_MS));
     close(fd);
     tear_down(&p);
 }
@@ -472,7 +472,7 @@ static void an_idle_connection_is_closed(void **state)
     int fd = raw_connect(f->port);
     void *p = f;
 
-    assert_true(raw_wait_closed(fd, 5000));
+    assert_true(raw_wait_closed(fd, RAW_PATIENCE_MS));
     close(fd);
     tear_down(&p);
 }
@@ -506,7 +506,7 @@ static void those_who_only_keep_a_place_make_room(void **state)
         fds[i] = raw_connect(f->port);
     assert_true(raw_sends(fds[0], "GET / HTTP/1.1\r\nHost: "));
     assert_int_equal(ask(f, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"), 200);
-    assert_true(clock_boot_ms() - begun_ms < 10000);
+    assert_true(clock_boot_ms() - begun_ms < 30000);
     for (int i = 0; i < 8; i++)
         close(fds[i]);
     tear_down(&p);

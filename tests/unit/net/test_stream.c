@@ -119,7 +119,7 @@ static void wait_for(_Atomic int *value, int at_least)
 {
     const struct timespec pause = {.tv_nsec = NS_PER_MS};
 
-    for (int i = 0; i < 5000 && atomic_load(value) < at_least; i++)
+    for (int i = 0; i < RAW_PATIENCE_MS && atomic_load(value) < at_least; i++)
         nanosleep(&pause, NULL);
     assert_true(atomic_load(value) >= at_least);
 }
@@ -151,7 +151,7 @@ static void a_wake_lets_a_sleeping_stream_go_on(void **state)
         http_stream_wake(f->source.stream);
         if (f->text.data)
             strbuf_truncate(&f->text, 0);
-        assert_true(raw_read_until(fd, &f->text, "p\r\n", 5000));
+        assert_true(raw_read_until(fd, &f->text, "p\r\n", RAW_PATIENCE_MS));
     }
     close(fd);
 }
@@ -199,7 +199,7 @@ static void an_aborted_stream_does_not_look_complete(void **state)
     f->source.permits = 1;
     f->source.ends = HTTP_STREAM_ABORT;
     fd = open_stream(f);
-    assert_false(raw_read_until(fd, &f->text, "0\r\n\r\n", 5000));
+    assert_false(raw_read_until(fd, &f->text, "0\r\n\r\n", RAW_PATIENCE_MS));
     assert_non_null(strstr(f->text.data, "p\r\n"));
     close(fd);
 }
@@ -212,7 +212,7 @@ static void stopping_the_server_ends_streams(void **state)
     wait_for(&f->source.reads, 1);
     http_server_stop(f->server);
     assert_int_equal(atomic_load(&f->source.frees), 1);
-    assert_true(raw_read_until(fd, &f->text, "0\r\n\r\n", 5000));
+    assert_true(raw_read_until(fd, &f->text, "0\r\n\r\n", RAW_PATIENCE_MS));
     close(fd);
 }
 
