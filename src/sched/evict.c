@@ -6,11 +6,14 @@
 #include "sched/node.h"
 #include "sched/place.h"
 #include "sched/search.h"
+#include "sched/shape.h"
 #include "sched/task.h"
 #include "sched/units.h"
 #include "sched/workload.h"
 
 #define PLACE_SEARCHES_MAX 128 /* nodes or domains looked at alone, in one turn */
+#define SHALLOW 4              /* units of each leaf, at first: most requests need one victim */
+#define WAYS_MAX 4             /* nodes of a large cluster that could make way, before one does */
 
 struct alternatives {
     struct sched *s;
@@ -19,18 +22,21 @@ struct alternatives {
     bool found;
 };
 
-/* What one node or one domain alone would give: taken if it is cheaper, or the only way. */
-static void consider(struct alternatives *a, int level, uint32_t domain, const struct node *n)
+/* What one node or one domain alone would give: taken if it is cheaper, or the only way. False:
+ * it gives nothing. */
+static bool consider(struct alternatives *a, int level, uint32_t domain, const struct node *n)
 {
     struct victims other = {0};
     units_collect_on(a->s, a->e, level, domain, n);
-    if (search_victims(a->s, a->e, &other) && (!a->found || victims_better(&other, a->best))) {
+    bool way = search_victims(a->s, a->e, &other);
+    if (way && (!a->found || victims_better(&other, a->best))) {
         struct victims former = *a->best;
         *a->best = other;
         other = former;
         a->found = true;
     }
     victims_done(&other);
+    return way;
 }
 
 static bool budget_left(struct sched *s)
@@ -38,17 +44,39 @@ static bool budget_left(struct sched *s)
     return s->place_searches++ < PLACE_SEARCHES_MAX;
 }
 
-static void consider_nodes(struct alternatives *a)
+/* Could the node hold the task if all went that may? A first, cheap look. */
+static bool could_clear(const struct alternatives *a, const struct node *n)
 {
     const struct job_shape *job = a->e->w->group->job;
-    for (size_t i = 0; i < a->s->node_list.len; i++) {
-        const struct node *n = a->s->node_list.items[i];
-        if (n->tasks == NULL || !node_takes(n) ||
-            (job->uniform && !fit_accepts(n, job->tasks[0].shape)))
+    if (n->tasks == NULL || !node_takes(n))
+        return false;
+    if (!job->uniform)
+        return true;
+    uint32_t idle = n->idle[VIEW_THEN], whole = shape_whole(job->tasks[0].shape);
+    for (const struct task *t = n->tasks; t != NULL && idle < whole; t = t->next)
+        if (t->phase == TASK_RUNNING && t->workload->in_running)
+            idle += t->device_count;
+    return idle >= whole && fit_accepts(n, job->tasks[0].shape);
+}
+
+/* In a large cluster from where the last look ended, and the cheapest of a few is enough. */
+static void consider_nodes(struct alternatives *a)
+{
+    struct sched *s = a->s;
+    size_t count = s->node_list.len;
+    bool large = count > PLACE_SEARCHES_MAX;
+    size_t from = large ? s->place_cursor % count : 0;
+    unsigned ways = 0;
+    for (size_t i = 0; i < count && (!large || ways < WAYS_MAX); i++) {
+        const struct node *n = s->node_list.items[(from + i) % count];
+        if (!could_clear(a, n))
             continue;
-        if (!budget_left(a->s))
+        if (!budget_left(s))
             return;
-        consider(a, -1, 0, n);
+        bool way = consider(a, -1, 0, n);
+        ways += way;
+        s->place_searches -= large && way; /* only what was looked at in vain counts there */
+        s->place_cursor = from + i + 1;
     }
 }
 
@@ -98,6 +126,16 @@ static bool spends_core(const struct victims *plan)
     return false;
 }
 
+/* A task that several victims have to make way for: in a large cluster the order finds them
+ * together on one node by chance only, after thousands. */
+static bool clear_a_node(struct sched *s, struct evicting *e, struct victims *ret_plan)
+{
+    struct alternatives a = {s, e, ret_plan, false};
+    if (s->node_list.len > PLACE_SEARCHES_MAX && e->gang->total == 1 && !e->gates_closed)
+        consider_nodes(&a);
+    return a.found;
+}
+
 bool evict_find(struct sched *s, struct workload *w, const struct gang *gang,
                 const struct amounts *need, struct victims *ret_plan)
 {
@@ -108,12 +146,20 @@ bool evict_find(struct sched *s, struct workload *w, const struct gang *gang,
     if (!units_worth(s, e))
         return false;
     e->no_reclaim = !e->may_reclaim;
-    units_collect(s, e);
-    bool found = search_victims(s, e, ret_plan);
-    found = look_around(s, e, ret_plan, found);
+    units_collect(s, e, SHALLOW);
+    bool found = search_victims(s, e, ret_plan), cleared = false;
+    if (e->clipped && (!found || e->ran_out)) {
+        found = cleared = clear_a_node(s, e, ret_plan);
+        if (!cleared) {
+            units_collect(s, e, 0);
+            found = search_victims(s, e, ret_plan);
+        }
+    }
+    if (!cleared)
+        found = look_around(s, e, ret_plan, found);
     if (!found && !e->no_reclaim) {
         e->no_reclaim = true;
-        units_collect(s, e);
+        units_collect(s, e, 0);
         found = search_victims(s, e, ret_plan);
         e->no_reclaim = false;
     }

@@ -196,7 +196,8 @@ void hold_step(struct sched *s)
 {
     VEC(struct workload *) holders = {0}; /* the list itself changes with each decision */
     for (size_t i = 0; i < s->holding.len; i++)
-        vec_push(&holders, s->holding.items[i]);
+        if (s->holding.items[i] != NULL)
+            vec_push(&holders, s->holding.items[i]);
     for (size_t i = 0; i < holders.len; i++)
         hold_review(s, holders.items[i]);
     vec_done(&holders);

@@ -121,6 +121,7 @@ static struct unit *next_of_leaf(struct sched *s, struct evicting *e, struct tea
             return u;
         u->skipped = true;
     }
+    units_ran_out(s, e, t, (enum sched_cause)cause);
     return NULL;
 }
 

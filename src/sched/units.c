@@ -314,6 +314,13 @@ static bool idle_above(const struct sched *s, enum sched_class class_)
     return false;
 }
 
+/* So many units of the leaf are collected as were asked for. Not where surplus tasks of several
+ * workloads come in an order of their own. */
+static bool deep_enough(const struct evicting *e, const struct team *t)
+{
+    return e->depth > 0 && t->elastic_running == 0 && e->units.len - t->first_unit >= e->depth;
+}
+
 /* All of one class and priority, from index LAST down; returns the index below them. */
 static uint32_t band_collect(struct sched *s, struct evicting *e, const struct team *t,
                              uint32_t last, struct amounts *left)
@@ -326,7 +333,7 @@ static uint32_t band_collect(struct sched *s, struct evicting *e, const struct t
         return 0; /* nor over anything that comes before it */
     for (int cores = t->elastic_running > 0 ? 0 : 1; cores < 2; cores++) {
         end = last + 1;
-        while (end > 0 && (!cores || !exhausted(e, left))) {
+        while (end > 0 && (!cores || !exhausted(e, left)) && !deep_enough(e, t)) {
             struct workload *v = running_entry(tree_at(t->running, end - 1));
             if (!same_band(v, head))
                 break;
@@ -356,10 +363,12 @@ static void leaf_done(struct evicting *e, struct team *t)
 static void leaf_collect(struct sched *s, struct evicting *e, struct team *t, struct amounts left)
 {
     t->first_unit = (uint32_t)e->units.len;
-    for (uint32_t end = tree_size(t->running);
-         end > 0 && e->units.len < e->most && !exhausted(e, &left);)
+    uint32_t end = tree_size(t->running);
+    while (end > 0 && e->units.len < e->most && !exhausted(e, &left) && !deep_enough(e, t))
         end = band_collect(s, e, t, end - 1, &left);
     e->cut = e->cut || exhausted(e, &left);
+    t->clipped = end > 0 && !exhausted(e, &left) && deep_enough(e, t);
+    e->clipped = e->clipped || t->clipped;
     leaf_done(e, t);
 }
 
@@ -423,11 +432,24 @@ void units_forget(struct evicting *e)
 {
     for (size_t i = 0; i < e->leaves.len; i++)
         for (struct team *t = e->leaves.items[i]; t != NULL; t = t->parent)
-            t->units_below = t->unit_count = 0;
+            t->units_below = t->unit_count = 0, t->clipped = false;
     vec_clear(&e->units);
     vec_clear(&e->taken);
     vec_clear(&e->leaves);
     vec_clear(&e->found);
+}
+
+void units_ran_out(const struct sched *s, struct evicting *e, const struct team *t,
+                   enum sched_cause cause)
+{
+    if (!t->clipped)
+        return;
+    bool own = t == e->w->group->team;
+    const struct unit *last = &e->units.items[t->first_unit + t->unit_count - 1];
+    if (cause == SCHED_CAUSE_IDLE_ONLY) /* such work comes first, where nothing else is said */
+        e->ran_out = e->ran_out || last->cause == cause || idle_above(s, SCHED_CLASSES - 1);
+    else if ((cause == SCHED_CAUSE_PREEMPT) == own)
+        e->ran_out = true;
 }
 
 /* Else lower work of its own team may have to go, wherever it runs. */
@@ -439,11 +461,14 @@ static bool ends_within_share(const struct evicting *e)
     return true;
 }
 
-static void collect(struct sched *s, struct evicting *e, uint32_t most, bool uncut)
+static void collect(struct sched *s, struct evicting *e, uint32_t most, bool uncut,
+                    uint32_t depth)
 {
     units_forget(e);
     e->most = most;
     e->uncut = uncut;
+    e->depth = depth;
+    e->clipped = e->ran_out = false;
     e->at = NULL;
     e->cut = false;
     e->gates_closed = !gate_open(e->w->group, &e->need, MASK(VIEW_THEN), NULL) ||
@@ -452,14 +477,14 @@ static void collect(struct sched *s, struct evicting *e, uint32_t most, bool unc
     collect_in(s, e, &s->root, all);
 }
 
-void units_collect(struct sched *s, struct evicting *e)
+void units_collect(struct sched *s, struct evicting *e, uint32_t depth)
 {
-    collect(s, e, UNITS_MAX, false);
+    collect(s, e, UNITS_MAX, false, depth);
 }
 
 void units_collect_all(struct sched *s, struct evicting *e, uint32_t most)
 {
-    collect(s, e, most, true);
+    collect(s, e, most, true, 0);
 }
 
 /* ---- one node, or one domain ------------------------------------------------------------- */
@@ -524,6 +549,7 @@ void units_collect_on(struct sched *s, struct evicting *e, int level, uint32_t d
                       const struct node *n)
 {
     units_forget(e);
+    e->clipped = false;
     e->at = n;
     if (n != NULL)
         found_on(s, e, n);

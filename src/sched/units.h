@@ -36,6 +36,9 @@ struct evicting {
     uint32_t most;     /* units to be collected */
     bool uncut;        /* whatever their team is above its bound by */
     bool cut;          /* more units exist than could go while a team is above its share */
+    uint32_t depth;    /* of a leaf that many units are collected; 0 = all */
+    bool clipped;      /* some leaf has more */
+    bool ran_out;      /* and the search would have asked for them: it has to be made again */
     bool gates_closed; /* a gate is in the way: victims on any node may help */
     VEC(struct unit) units;
     const struct node *at;        /* collected on this node only; NULL = anywhere */
@@ -56,8 +59,12 @@ bool units_may_leave(struct sched *s, const struct workload *v, const struct wor
 uint32_t units_budget(const struct workload *v);
 /* Is there any right to use and anybody to use it on? Cheap; also sets may_reclaim. */
 bool units_worth(struct sched *s, struct evicting *e);
-/* Fills e->units for the requester. */
-void units_collect(struct sched *s, struct evicting *e);
+/* Fills e->units for the requester; of each leaf the first DEPTH only, where that is not 0. A
+ * search that did not run out of them finds what it would have found among all. */
+void units_collect(struct sched *s, struct evicting *e, uint32_t depth);
+/* The collected units of T are used up for that cause: does it have more that were left out? */
+void units_ran_out(const struct sched *s, struct evicting *e, const struct team *t,
+                   enum sched_cause cause);
 /* Likewise MOST of them, and such that come when their team is no longer above its bound. */
 void units_collect_all(struct sched *s, struct evicting *e, uint32_t most);
 /* Likewise, with what runs on one node only (N), or in one domain of a topology level. */

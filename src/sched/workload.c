@@ -90,18 +90,35 @@ static void queue_up(struct sched *s, struct workload *w)
     gang_done(&gang);
 }
 
+/* Closes the gaps in the list of holders once they are most of it. */
+static void holding_pack(struct sched *s)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < s->holding.len; i++) {
+        struct workload *w = s->holding.items[i];
+        if (w == NULL)
+            continue;
+        s->holding.items[kept++] = w;
+        w->holding = (uint32_t)kept;
+    }
+    s->holding.len = kept;
+    s->holding_gaps = 0;
+}
+
 static void holding_update(struct sched *s, struct workload *w)
 {
-    size_t i = 0;
-    while (i < s->holding.len && s->holding.items[i] != w)
-        i++;
-    bool listed = i<s->holding.len, holds = w->count[TASK_HELD]> 0;
-    if (holds && !listed)
-        vec_push(&s->holding, w);
-    if (holds || !listed)
+    bool holds = w->count[TASK_HELD] > 0;
+    if (holds == (w->holding > 0))
         return;
-    for (s->holding.len--; i < s->holding.len; i++)
-        s->holding.items[i] = s->holding.items[i + 1];
+    if (holds) {
+        vec_push(&s->holding, w);
+        w->holding = (uint32_t)s->holding.len;
+        return;
+    }
+    s->holding.items[w->holding - 1] = NULL;
+    w->holding = 0;
+    if (++s->holding_gaps > s->holding.len / 2)
+        holding_pack(s);
 }
 
 void workload_requeue(struct sched *s, struct workload *w)

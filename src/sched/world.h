@@ -192,6 +192,7 @@ struct workload {
     uint32_t lost;    /* RUNNING tasks on nodes that are down */
     uint32_t moving;  /* its tasks in sched.moving */
     uint32_t victims; /* LEAVING tasks that stop on its behalf */
+    uint32_t holding; /* 1 + its index in sched.holding; 0 = holds nothing */
     uint8_t place;    /* enum workload_place */
     uint8_t failures; /* launches refused in a row */
     bool removed;     /* forgotten by the caller, tasks still stopping */
@@ -281,6 +282,7 @@ struct team {
     uint32_t first_unit, unit_count; /* scratch of evict.c: its candidates, in a leaf */
     uint32_t next_unit;              /* before it, all are out or passed over */
     uint32_t units_below;            /* likewise, candidates of the subtree */
+    bool clipped;                    /* likewise, it has more than were collected */
 };
 
 /* ---- nodes ------------------------------------------------------------------------------- */
@@ -377,10 +379,12 @@ struct sched {
     uint64_t turn;              /* counts turns */
     unsigned place_searches;    /* of evict.c, in this turn */
     unsigned set_searches;      /* of search.c, in this turn */
+    size_t place_cursor;        /* of evict.c: where the next look at nodes begins */
     bool put_off;               /* a victim that has just started was passed over */
     bool wake_soon;             /* something was put off to the next turn */
     struct workload *below;     /* gangs below their minimum */
-    VEC(struct workload *) holding;
+    VEC(struct workload *) holding; /* NULL where one holds nothing any more; in order of holding */
+    size_t holding_gaps;
     struct heap timers;         /* back-off and holds */
     VEC(struct node *) windows; /* nodes whose maintenance is not over; see window.h */
     int64_t plan_ms;            /* the instant that VIEW_PLAN alone stands for */
