@@ -81,6 +81,8 @@ struct sched_config {
     int64_t stale_gang_ms;    /* how long a gang may run below its minimum */
     int64_t min_run_ms;       /* protection from eviction after start; a workload may say more */
     int64_t backoff_ms;       /* first back-off after a failed launch; doubles up to 64 times */
+    int64_t past_half_life_ms; /* of past use, which biases weights; 0 = it does not. At least 64
+                                  milliseconds, a whole number of 64ths is exact */
     int64_t window_lead_ms;   /* before a maintenance window: what work that does not say how long
                                  it runs must have */
 };
@@ -130,8 +132,13 @@ struct sched_team_usage {
     int64_t demand[SCHED_RESOURCES];             /* running + pending */
     int64_t share[SCHED_RESOURCES];
     int64_t entitled[SCHED_RESOURCES];
+    int64_t past[SCHED_RESOURCES];       /* amount (GiB of memory) x milliseconds, decayed */
+    int32_t bias_milli[SCHED_RESOURCES]; /* of the weight, by past use; 1000 = as stated */
 };
 int sched_team_usage(struct sched *s, uint64_t id, struct sched_team_usage *ret_usage);
+/* Restores what sched_team_usage() once said of the past, as of AT_MS, which is the same for all
+ * teams and not before any time given so far. -ENOENT; -EINVAL. */
+int sched_team_past_set(struct sched *s, uint64_t id, const int64_t *past, int64_t at_ms);
 /* Milli-GPU of one type, now: running, starting, stopping. -ENOENT: no such team, or it states no
  * quota of that type and therefore does not count it. */
 int sched_team_type_used(struct sched *s, uint64_t id, const char *gpu_type, int64_t *ret_used);
@@ -365,7 +372,7 @@ struct sched_decisions {
 const struct sched_decisions *sched_turn(struct sched *s, int64_t now_ms);
 
 /* When a turn is due although nothing happens (stale gang, expiring hold, back-off, end of a
- * protected run, maintenance); INT64_MAX if never. */
+ * protected run, maintenance, a step of past use); INT64_MAX if never. */
 int64_t sched_next_ms(struct sched *s);
 
 /* ---- explain ---------------------------------------------------------------------------- */

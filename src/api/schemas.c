@@ -116,10 +116,10 @@ static const struct api_schema schemas[] = {
     {"Amounts", OBJECT(NUM("gpu") NUM("cpu") NUM("memory") TYPE(
                     "volumes", "[\"integer\",\"null\"]") "," TYPE("gpu_types", "\"object\""))},
     {"TeamInput", STRICT(STR("name") QUOTAS)},
-    {"Team", OBJECT(INT("id") INT("version") STR("name") REF("used", "Amounts")
-                        TYPE("used_gpu_types", "\"object\"") "," REF("demand", "Amounts")
-                            REF("share", "Amounts") REF("entitled", "Amounts") INT("pending")
-                                INT("running") QUOTAS)},
+    {"Team", OBJECT(INT("id") INT("version") STR("name") REF("used", "Amounts") INT("past_gpu_ms")
+                        NUM("weight_bias") TYPE("used_gpu_types", "\"object\"") "," REF(
+                            "demand", "Amounts") REF("share", "Amounts") REF("entitled", "Amounts")
+                            INT("pending") INT("running") QUOTAS)},
     {"TeamList", LIST_OF("teams", "Team")},
 
     {"UserInput", STRICT(STR("name") WORDS("role", "\"admin\",\"member\"") STRINGS_("teams"))},

@@ -50,6 +50,8 @@ static void encode_team(const struct core_command *c, const struct model_team *t
     model_team_encode_fields(t, w);
     if (u) {
         encode_amounts(w, "used", u->used);
+        json_key_i64(w, "past_gpu_ms", u->past_gpu_ms);
+        model_milli_encode(w, "weight_bias", u->bias_milli);
         json_key(w, "used_gpu_types");
         json_begin_object(w);
         for (int32_t i = 0; i < u->type_count; i++)

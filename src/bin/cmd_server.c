@@ -27,6 +27,9 @@ static const struct cli_option options[] = {
      .arg = "TIME",
      .help = "how long a gang may run below its minimum (60s)"},
     {.name = "min-run", .arg = "TIME", .help = "protection from eviction after a start (0s)"},
+    {.name = "past-use-half-life",
+     .arg = "TIME",
+     .help = "bias weights by what teams used, halved in this time: 7d (0s = not)"},
     {.name = "maintenance-lead",
      .arg = "TIME",
      .help = "how long before the maintenance of a node work of unknown length stays off it (1h)"},
@@ -89,6 +92,7 @@ static int run(struct cli *cli, const struct cli_args *args)
     if (time_option(args, "hold", &config.hold_ms, &err) < 0 ||
         time_option(args, "stale-gang", &config.stale_gang_ms, &err) < 0 ||
         time_option(args, "min-run", &config.min_run_ms, &err) < 0 ||
+        time_option(args, "past-use-half-life", &config.past_half_life_ms, &err) < 0 ||
         time_option(args, "maintenance-lead", &config.window_lead_ms, &err) < 0)
         return cli_fail_usage(cli, &err);
     if (cli_option_given(args, "verbose"))

@@ -73,6 +73,18 @@ static int run_list(struct cli *cli, const struct cli_args *args)
     return 0;
 }
 
+/* "2 (counts as 0.5 of that, by past use)" */
+static const char *weight_text(struct cli *cli, struct json_object *team)
+{
+    const char *weight = cli_safe(cli, cli_json_text(team, "weight"));
+    const char *bias = cli_json_text(team, "weight_bias");
+
+    if (bias == NULL || strcmp(bias, "1") == 0)
+        return weight;
+    return arena_printf(&cli->arena, "%s (counts %s times, by past use)", weight,
+                        cli_safe(cli, bias));
+}
+
 static int run_show(struct cli *cli, const struct cli_args *args)
 {
     _cleanup_json_ struct json_object *team = NULL;
@@ -90,7 +102,7 @@ static int run_show(struct cli *cli, const struct cli_args *args)
     cli_field(cli, "quota", cli_safe(cli, cli_json_text(team, "quota")));
     cli_field(cli, "guarantee", amounts_text(cli, team, "guarantee"));
     cli_field(cli, "limit", amounts_text(cli, team, "limit"));
-    cli_field(cli, "weight", cli_json_text(team, "weight"));
+    cli_field(cli, "weight", weight_text(cli, team));
     cli_field(cli, "priority", cli_json_text(team, "priority"));
     return 0;
 }

@@ -64,6 +64,8 @@ struct core_team_usage {
     int64_t used[MODEL_RESOURCE_COUNT], demand[MODEL_RESOURCE_COUNT];
     int64_t share[MODEL_RESOURCE_COUNT], entitled[MODEL_RESOURCE_COUNT];
     uint32_t pending, running; /* workloads */
+    int64_t past_gpu_ms;       /* decayed use, in GPUs x milliseconds */
+    int32_t bias_milli;        /* of its weight for GPUs, by past use; 1000 = as stated */
     const struct core_type_usage *types; /* that it states a quota of */
     int32_t type_count;
 };

@@ -261,6 +261,7 @@ static void turn(struct core *core, struct core_message *messages)
     if (core->reconciled && !core->journal.failing &&
         (core->dirty || sched_next_ms(core->sched) <= core->now_ms))
         core_decide(core);
+    core_past_save(core);
     core_journal_flush(core);
     arena_reset(&core->turn);
 }
@@ -361,6 +362,7 @@ static const struct sched_config *scheduler_config(const struct core *core, stru
     if (core->config.stale_gang_ms)
         c->stale_gang_ms = core->config.stale_gang_ms;
     c->min_run_ms = core->config.min_run_ms;
+    c->past_half_life_ms = core->config.past_half_life_ms;
     if (core->config.window_lead_ms)
         c->window_lead_ms = core->config.window_lead_ms;
     return c;

@@ -227,6 +227,7 @@ struct core {
     uint64_t pending, running; /* workloads */
     int64_t now_ms;            /* of this turn */
     int64_t started_ms;
+    int64_t past_saved_ms; /* see past.c */
     int64_t last_seen_ms; /* time of the newest stored event */
     bool reconciled;
     bool stopping;
@@ -335,6 +336,13 @@ void core_task_intent(const struct core_workload *w, int32_t index, char *text);
 /* Asks the engine to stop it (STARTING or RUNNING); GRACE -1 = the workload's own. A task that is
  * STOPPING already gets a given grace too: the engine keeps to the earlier end. */
 void core_task_stop(struct core *core, struct core_workload *w, int32_t index, int64_t grace_ms);
+
+/* ---- past.c ----------------------------------------------------------------------------- */
+
+/* Writes down what the scheduler knows of past use, when that is due again. */
+void core_past_save(struct core *core);
+/* Tells the scheduler what was written down; after the teams. */
+int core_past_load(struct core *core, struct err *err);
 
 /* ---- report.c, decide.c, load.c --------------------------------------------------------- */
 

@@ -238,6 +238,8 @@ int core_load_state(struct core *core, struct err *err)
     if (r == 0)
         r = link_teams(core, err);
     if (r == 0)
+        r = core_past_load(core, err);
+    if (r == 0)
         r = store->each_node(ctx, load_node, &l, err);
     if (r == 0)
         r = store->each_user(ctx, load_user, &l, err);

@@ -14,6 +14,7 @@
 #include "sched/gate.h"
 #include "sched/node.h"
 #include "sched/order.h"
+#include "sched/past.h"
 #include "sched/place.h"
 #include "sched/plan.h"
 #include "sched/queue.h"
@@ -457,6 +458,7 @@ int sched_explain(struct sched *s, uint64_t workload, int64_t now_ms,
         return -EINVAL;
     if (now_ms > s->now_ms)
         s->now_ms = now_ms;
+    past_advance(s);
     share_refresh(s);
     struct sched_explanation e = {0};
     struct asking a = {.s = s, .w = w, .e = &e};

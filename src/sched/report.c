@@ -8,6 +8,7 @@
 #include "sched/fit.h"
 #include "sched/hold.h"
 #include "sched/node.h"
+#include "sched/past.h"
 #include "sched/task.h"
 #include "sched/workload.h"
 
@@ -108,6 +109,7 @@ static void now_advance(struct sched *s, int64_t now_ms)
 {
     if (now_ms > s->now_ms)
         s->now_ms = now_ms;
+    past_advance(s);
 }
 
 /* A launch failed: the workload waits, longer each time. Tasks of one launch count once. */

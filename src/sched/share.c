@@ -164,8 +164,9 @@ static void divide_surplus(struct team *t, int r, int64_t surplus, struct share_
          ceiling = priority) {
         for (size_t i = 0; i < n; i++) {
             const struct team *c = t->children.items[i];
-            parts[i] = (struct share_part){.need = c->want.v[r] - c->share.v[r],
-                                           .weight = c->priority == priority ? c->weight : 0};
+            parts[i] =
+                (struct share_part){.need = c->want.v[r] - c->share.v[r],
+                                    .weight = c->priority == priority ? c->weight * c->bias[r] : 0};
         }
         surplus = share_divide(parts, n, surplus, grains[r]);
         for (size_t i = 0; i < n; i++)

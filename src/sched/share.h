@@ -9,9 +9,9 @@
  * over go by largest remainder, then age. The rounds are progressive filling (max-min fairness,
  * weighted; Bertsekas and Gallager, Data Networks, 6.5.2), the remainders Hamilton's method.
  *
- * An unlimited guarantee means the whole capacity. A team's demand counts up to its limit, and so
- * does what it adds to its parent's. Guarantees may exceed the capacity; then the shares do too,
- * and classes decide.
+ * Weights count as past use biases them (past.h). An unlimited guarantee means the whole capacity.
+ * A team's demand counts up to its limit, and so does what it adds to its parent's. Guarantees may
+ * exceed the capacity; then the shares do too, and classes decide.
  */
 #ifndef ALLOT_SCHED_SHARE_H
 #define ALLOT_SCHED_SHARE_H

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "sched/past.h"
 #include "sched/queue.h"
 #include "sched/shape.h"
 #include "sched/share.h"
@@ -172,6 +173,8 @@ int sched_team_set(struct sched *s, const struct sched_team *team)
     if (t == NULL) {
         t = mem_new(1, sizeof(*t));
         t->id = team->id;
+        for (int k = 0; k < SCHED_RESOURCES; k++)
+            t->bias[k] = PAST_EIGHTHS;
         queue_team_init(t);
         map_put(&s->teams, t->id, t);
     } else {
@@ -191,6 +194,7 @@ int sched_team_set(struct sched *s, const struct sched_team *team)
     depth_set(t);
     types_set(s, t, team);
     types_recount(s);
+    past_rebias(s);
     s->shares_stale = s->quotas_stale = true;
     s->outside_epoch++;
     s->retry = s->retry_all = true;
@@ -224,6 +228,8 @@ int sched_team_usage(struct sched *s, uint64_t id, struct sched_team_usage *ret_
         ret_usage->demand[r] = t->demand.v[r];
         ret_usage->share[r] = t->share.v[r];
         ret_usage->entitled[r] = t->entitled.v[r];
+        ret_usage->past[r] = t->past[r];
+        ret_usage->bias_milli[r] = t->bias[r] * (1000 / PAST_EIGHTHS);
     }
     return 0;
 }

@@ -14,6 +14,7 @@
 #include "sched/mix.h"
 #include "sched/move.h"
 #include "sched/order.h"
+#include "sched/past.h"
 #include "sched/place.h"
 #include "sched/queue.h"
 #include "sched/reserve.h"
@@ -143,6 +144,7 @@ const struct sched_decisions *sched_turn(struct sched *s, int64_t now_ms)
 {
     if (now_ms > s->now_ms)
         s->now_ms = now_ms;
+    past_advance(s);
     s->turn++;
     s->place_searches = s->set_searches = s->move_searches = 0;
     vec_clear(&s->decisions);
@@ -182,6 +184,8 @@ int64_t sched_next_ms(struct sched *s)
         return s->now_ms;
     int64_t next = gang_next_ms(s), window = window_next_ms(s);
     next = window < next ? window : next;
+    int64_t past = past_next_ms(s);
+    next = past < next ? past : next;
     struct heap_node *n = heap_peek(&s->timers);
     if (n != NULL && heap_entry(n, struct workload, timer)->timer_ms < next)
         next = heap_entry(n, struct workload, timer)->timer_ms;

@@ -266,6 +266,8 @@ struct team {
     struct amounts used[VIEWS], firm[VIEWS]; /* firm: of non-preemptible work */
     struct amounts moving;                   /* of used[VIEW_THEN]: on its way to a new place */
     VEC(struct type_quota) types;            /* that it states a quota of */
+    int64_t past[SCHED_RESOURCES];           /* see past.h */
+    uint8_t bias[SCHED_RESOURCES];           /* of the weight, in eighths */
     bool typed_path;                         /* it or an ancestor states any */
     struct amounts demand;                   /* running and pending, not ending */
     struct amounts want, share, entitled;    /* made by share_refresh() */
@@ -387,6 +389,7 @@ struct sched {
     size_t holding_gaps;
     struct heap timers;         /* back-off and holds */
     VEC(struct node *) windows; /* nodes whose maintenance is not over; see window.h */
+    int64_t past_at_ms;         /* up to when past use is counted; 0 = never was */
     int64_t plan_ms;            /* the instant that VIEW_PLAN alone stands for */
     int64_t protected_until_ms; /* when a victim that was passed over loses protection */
     uint32_t stopping;          /* LEAVING and ENDING tasks */

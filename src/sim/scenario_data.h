@@ -14,7 +14,9 @@
  * Beyond the fields of the given format a scenario may say `class`, `may_burst`, `min_run_s`,
  * `max_unavailable`, `expected_s`, `devices` (a fraction on several devices), `gpu_types` and
  * `node_labels` of a request, `quota` and `gpu_types` of a team, `maintenance` of a node, `hold_s`,
- * `window_lead_s`, and the events `node_drain`, `node_undrain`, `cancel`, `task_failed` and `team`.
+ * `window_lead_s`,
+ * `past_half_life_s`, and the events `node_drain`, `node_undrain`, `cancel`, `task_failed` and
+ * `team`.
  */
 #ifndef ALLOT_SIM_SCENARIO_DATA_H
 #define ALLOT_SIM_SCENARIO_DATA_H
@@ -195,6 +197,7 @@ struct sim_scenario {
     int64_t stale_gang_ms;
     int64_t hold_ms; /* SIM_UNSET = the library's default */
     int64_t window_lead_ms; /* likewise */
+    int64_t past_half_life_ms; /* 0 = past use does not count */
 };
 
 /* Parses one line of LEN bytes. 0, or -EINVAL, -ERANGE, -ENOENT (an unknown name) with ERR. */

@@ -35,6 +35,7 @@ static int decode_scenario(struct sim_decoder *d, struct json_object *v, struct 
         FIELD_WHOLE("topology_levels", decode_levels),
         FIELD_AS(struct sim_scenario, "stale_gang_s", stale_gang_ms, sim_decode_seconds),
         FIELD_AS(struct sim_scenario, "hold_s", hold_ms, sim_decode_seconds),
+        FIELD_AS(struct sim_scenario, "past_half_life_s", past_half_life_ms, sim_decode_seconds),
         FIELD_AS(struct sim_scenario, "window_lead_s", window_lead_ms, sim_decode_seconds),
     };
     int r = sim_decode_object(d, v, fields, ARRAY_LEN(fields), dst);
