@@ -22,7 +22,8 @@ static int64_t step_ms(const struct sched *s)
 
 static int64_t used_of(const struct team *t, int r)
 {
-    return r == SCHED_MEMORY_BYTES ? t->used[VIEW_NOW].v[r] >> MEMORY_SHIFT : t->used[VIEW_NOW].v[r];
+    int64_t used = t->used[VIEW_NOW].v[r];
+    return r == SCHED_MEMORY_BYTES ? used >> MEMORY_SHIFT : used;
 }
 
 static void count(struct sched *s, int64_t ms)
