@@ -145,6 +145,14 @@ bool gang_surplus_task(const struct workload *w, uint32_t *ret_task)
     return false;
 }
 
+uint32_t gang_group_spare(const struct workload *w, uint32_t group)
+{
+    const struct job_shape *job = w->group->job;
+    uint32_t there = group_present(w, group);
+    uint32_t min = job->group_count > 0 ? job->groups[group].min_tasks : 0;
+    return there > min ? there - min : 0;
+}
+
 bool gang_groups_met(const struct workload *w)
 {
     const struct job_shape *job = w->group->job;

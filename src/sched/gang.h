@@ -37,6 +37,8 @@ uint32_t gang_minimum(const struct workload *w);
 uint32_t gang_surplus(const struct workload *w);
 /* The running task that is given up first, and is beyond every minimum; false if there is none. */
 bool gang_surplus_task(const struct workload *w, uint32_t *ret_task);
+/* How many tasks of the group are beyond its minimum; all of them where there are no groups. */
+uint32_t gang_group_spare(const struct workload *w, uint32_t group);
 /* Has each group of W its minimum, with what is promised or has ended? */
 bool gang_groups_met(const struct workload *w);
 /* Something runs, but less than the minimum. */

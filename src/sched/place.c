@@ -398,7 +398,8 @@ static bool try_group(struct run *r, void *arg)
     size_t from = r->p->spots.len;
     struct run before = *r;
     uint32_t quota = r->p->quota.items[g->group];
-    if (place_tasks(r, g->gang, NULL, g->group) && r->p->quota.items[g->group] == 0)
+    if (place_tasks(r, g->gang, NULL, g->group) && r->p->quota.items[g->group] == 0 &&
+        r->p->spots.len > from)
         return true;
     spots_drop(r, from);
     before.group_domain = r->group_domain;
@@ -417,10 +418,14 @@ static bool place_groups(struct run *r, const struct gang *gang)
         if (job->groups[g].required == NULL)
             continue;
         own[g] = true;
+        bool needed = r->p->quota.items[g] > 0;
+        if (!needed && r->free_left == 0)
+            continue;
         int level = node_level(r->s, job->groups[g].required);
         struct group_try arg = {gang, g};
         fits = level >= 0 && each_domain(r, level, domain_present(r->w, level, g), &r->group_level,
                                          &r->group_domain, try_group, &arg);
+        fits = fits || !needed; /* it may grow, or another group does */
         r->group_level = -1;
     }
     fits = fits && place_tasks(r, gang, own, -1);

@@ -391,17 +391,31 @@ bool search_victims(struct sched *s, struct evicting *e, struct victims *ret_pla
 
 /* ---- out of order ------------------------------------------------------------------------ */
 
-/* No more goes of an elastic workload than is surplus, and the core only after that. */
-static bool out_of_turn(struct evicting *e, const struct unit *u)
+static uint32_t unit_group(const struct unit *u)
 {
-    uint32_t out = 0, offered = 0, may = gang_surplus(u->w), budget = units_budget(u->w);
+    return u->task < 0 ? 0 : job_task(u->w->group->job, (uint32_t)u->task)->group;
+}
+
+/* Those of one team keep their order, of an elastic workload no more goes than is surplus, and its
+ * core only after that. */
+static bool out_of_turn(const struct evicting *e, const struct unit *u)
+{
+    uint32_t out = 0, offered = 0, in_group = 0;
+    uint32_t may = gang_surplus(u->w), budget = units_budget(u->w);
     for (size_t i = 0; i < e->units.len; i++) {
         const struct unit *other = &e->units.items[i];
-        offered += other->w == u->w && other->task >= 0;
-        out += other->w == u->w && other->task >= 0 && other->out;
+        if (other->out && other->leaf == u->leaf && other > u && other->w != u->w)
+            return true;
+        if (other->w != u->w || other->task < 0)
+            continue;
+        offered++;
+        out += other->out;
+        in_group += other->out && unit_group(other) == unit_group(u);
     }
     may = may < budget ? may : budget;
-    return u->task >= 0 ? out >= may : out < may && out < offered;
+    if (u->task < 0)
+        return out < may && out < offered;
+    return out >= may || in_group >= gang_group_spare(u->w, unit_group(u));
 }
 
 /* Takes SIZE more units, any that may go, so that all that are out are enough. */
@@ -429,7 +443,7 @@ bool search_out_of_order(struct sched *s, struct evicting *e, struct victims *re
     units_collect_all(s, e, UNITS_FEW + 1);
     if (e->units.len < 2 || e->units.len > UNITS_FEW || hopeless(s, e))
         return false;
-    for (size_t size = 1; size < e->units.len && s->set_searches < SETS_MAX && !found; size++)
+    for (size_t size = 1; size <= e->units.len && s->set_searches < SETS_MAX && !found; size++)
         found = take_any(s, e, size);
     if (!found)
         return false;

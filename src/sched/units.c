@@ -243,6 +243,20 @@ static void unit_add(struct evicting *e, struct workload *v, int64_t task, uint3
     u->cause = cause;
 }
 
+/* All tasks of V that could be given up, whichever: the search sees to it that it is no more than
+ * the surplus. */
+static void spare_add(struct evicting *e, struct workload *v, uint8_t cause)
+{
+    const struct job_shape *job = v->group->job;
+    uint32_t surplus = units_budget(v) > 0 ? gang_surplus(v) : 0;
+    for (uint32_t k = job->task_count; surplus > 0 && k-- > 0;) {
+        uint32_t t = job->order != NULL ? job->order[k] : k;
+        if (v->tasks[t].phase == TASK_RUNNING && task_may_help(e, &v->tasks[t]) &&
+            gang_group_spare(v, job_task(job, t)->group) > 0)
+            unit_add(e, v, t, surplus, cause);
+    }
+}
+
 /* The surplus tasks of V, in the order in which it gives them up, but for those whose going would
  * not help: on any of its nodes it has as many to spare. */
 static void surplus_add(struct evicting *e, struct workload *v, uint8_t cause)
@@ -251,9 +265,6 @@ static void surplus_add(struct evicting *e, struct workload *v, uint8_t cause)
     size_t first = e->units.len;
     e->cut = e->cut || left < round || round < v->count[TASK_RUNNING];
     vec_clear(&e->passed);
-    /* Out of order any of them may be given up, as long as it is no more than the surplus. */
-    bool any = e->uncut && v->group->job->group_count == 0;
-    round = any && round > 0 ? v->count[TASK_RUNNING] : round;
     while (round > 0 && left > 0 && gang_surplus_task(v, &t)) {
         v->tasks[t].phase = TASK_PENDING; /* so that the next one is found */
         if (!task_may_help(e, &v->tasks[t])) {
@@ -261,13 +272,13 @@ static void surplus_add(struct evicting *e, struct workload *v, uint8_t cause)
             continue;
         }
         unit_add(e, v, t, round, cause);
-        v->count[TASK_RUNNING] -= !any;
+        v->count[TASK_RUNNING]--;
         round--;
-        left -= !any;
+        left--;
     }
     for (size_t i = first; i < e->units.len; i++) {
         v->tasks[e->units.items[i].task].phase = TASK_RUNNING;
-        v->count[TASK_RUNNING] += !any;
+        v->count[TASK_RUNNING]++;
     }
     for (size_t i = 0; i < e->passed.len; i++)
         v->tasks[e->passed.items[i]].phase = TASK_RUNNING;
@@ -342,6 +353,8 @@ static uint32_t band_collect(struct sched *s, struct evicting *e, const struct t
                 continue;
             if (cores && core_may_go(v))
                 core_add(e, v, cause, left);
+            else if (!cores && v->group->job->min_tasks < v->group->job->task_count && e->uncut)
+                spare_add(e, v, cause);
             else if (!cores && v->group->job->min_tasks < v->group->job->task_count)
                 surplus_add(e, v, cause);
         }
