@@ -208,6 +208,29 @@ static bool within(const struct walk *k, uint32_t team, const struct naive_amoun
     return true;
 }
 
+/* Does A give way before B? Of the same team; nothing is said of elastic ones of equal rank. */
+static bool goes_before(const struct prop_workload *a, const struct prop_workload *b)
+{
+    if (a->decl.class_ != b->decl.class_)
+        return a->decl.class_ > b->decl.class_;
+    if (a->decl.priority != b->decl.priority)
+        return a->decl.priority < b->decl.priority;
+    if (a->decl.min_tasks < a->decl.task_count || b->decl.min_tasks < b->decl.task_count)
+        return false;
+    return a->decl.age != b->decl.age ? a->decl.age > b->decl.age : a->decl.id > b->decl.id;
+}
+
+/* Has one of its team gone already that is to go after it? */
+static bool comes_too_late(const struct walk *k, const struct prop_workload *v)
+{
+    for (uint32_t i = 0; i < k->count; i++) {
+        const struct prop_workload *u = at(k, k->victims[i].workload);
+        if (k->level[i] > 0 && u != v && u->decl.team == v->decl.team && goes_before(v, u))
+            return true;
+    }
+    return false;
+}
+
 /* May victim I go on from its level in the books to LEVEL? */
 static bool may_step(struct walk *k, uint32_t i, uint32_t level)
 {
@@ -215,7 +238,7 @@ static bool may_step(struct walk *k, uint32_t i, uint32_t level)
     const struct prop_workload *v = at(k, x->workload), *p = at(k, k->requester);
     struct naive_amounts unit = {0};
     uint32_t theirs, mine;
-    if (!level_allowed(v, x, level))
+    if (!level_allowed(v, x, level) || comes_too_late(k, v))
         return false;
     if (!naive_parting(k->w, (uint32_t)(v->decl.team - 1), (uint32_t)(p->decl.team - 1), &theirs,
                        &mine))
@@ -264,7 +287,8 @@ static uint32_t state_count(const struct walk *k)
     return n;
 }
 
-/* The core goes after the surplus; a budget may stop the surplus and let the whole go. */
+/* The core goes after the surplus; where the surplus would be of no help, that is not demanded of
+ * what was decided. */
 static bool surplus_is_gone(const struct victim *x, uint32_t level)
 {
     uint32_t gone = 0;
@@ -286,8 +310,8 @@ static void reach_from(struct walk *k, uint32_t state, uint8_t *reached, const u
                 may_step(k, i, here | bit))
                 reached[state + bit * step] = 1;
         }
-        if (here < last && !all_surplus && most == last && surplus_is_gone(&k->victims[i], here) &&
-            may_step(k, i, last))
+        if (here < last && !all_surplus && most == last &&
+            (bound != NULL || surplus_is_gone(&k->victims[i], here)) && may_step(k, i, last))
             reached[state + (last - here) * step] = 1;
     }
 }

@@ -47,8 +47,7 @@ static bool step(struct prop_world *w)
 
 static bool history(uint64_t seed, const struct options *o, struct brute_counts *sum)
 {
-    struct prop_world *w = prop_create(seed, o->trace);
-    w->brute = sum;
+    struct prop_world *w = prop_create(seed, o->trace, sum);
     while (prop_ok(w) && w->step < o->steps && step(w) && prop_ok(w))
         w->step++;
     if (!prop_ok(w))

@@ -16,11 +16,26 @@ static bool all_quiet(const struct prop_world *w)
     return true;
 }
 
+static enum sched_reason reason_of(struct prop_world *w, const struct prop_workload *p)
+{
+    struct sched_explanation x = {0};
+    return sched_explain(w->s, p->decl.id, w->now_ms, &x) == 0 ? x.reason : SCHED_REASON_NONE;
+}
+
 /* Does a reservation keep it from starting? */
 static bool is_reserved_against(struct prop_world *w, const struct prop_workload *p)
 {
-    struct sched_explanation x = {0};
-    return sched_explain(w->s, p->decl.id, w->now_ms, &x) == 0 && x.reason == SCHED_REASON_RESERVED;
+    return reason_of(w, p) == SCHED_REASON_RESERVED;
+}
+
+/* Quotas of single types have rights of their own, which are not modelled here. */
+static bool types_stated(const struct prop_world *w)
+{
+    for (uint32_t t = 0; t < w->team_count; t++) {
+        if (w->teams[t].decl.type_count > 0)
+            return true;
+    }
+    return false;
 }
 
 /* ---- starts ------------------------------------------------------------------------------ */
@@ -111,7 +126,7 @@ bool brute_promise(const struct judge *j)
     struct exact_victims victims, fewest;
     uint32_t winner = (uint32_t)(judge_now(j)->workload - 1);
     struct prop_workload *p = j->w->workloads.items[winner];
-    if (!exact_simple(p) || !victims_list(j, &victims))
+    if (types_stated(j->w) || !exact_simple(p) || !victims_list(j, &victims))
         return true;
     for (size_t i = j->i + 1; i < j->d->count; i++) {
         if (j->d->items[i].kind == SCHED_HOLD && j->d->items[i].workload == p->decl.id)
@@ -144,8 +159,8 @@ static bool nothing_starts(struct prop_world *w)
         if (!exact_next(w, p, &next) || p->backing_off || !exact_simple(p))
             continue;
         if (exact_starts(w, p, NULL, NULL) && !is_reserved_against(w, p))
-            return prop_fail(w, "workload %u (%u tasks next) could start and waits", i + 1,
-                             next.total);
+            return prop_fail(w, "workload %u (%u tasks next) could start and waits (%s)", i + 1,
+                             next.total, sched_reason_name(reason_of(w, p)));
         w->brute->blocked++;
     }
     return true;
@@ -189,7 +204,9 @@ static bool nobody_entitled(struct prop_world *w)
         if (prop_topology_tell(w->s) < 0 || !prop_turns(w))
             return prop_fail(w, "the topology is not told again");
         if (w->evictions == evictions)
-            return prop_fail(w, "workload %u could have others make way, and waits", waiter + 1);
+            return prop_fail(w, "workload %u could have others make way, and waits (%s)",
+                             waiter + 1,
+                             sched_reason_name(reason_of(w, w->workloads.items[waiter])));
         if (!all_quiet(w))
             return true;
     }
@@ -201,5 +218,5 @@ bool brute_rest(struct prop_world *w)
     if (!all_quiet(w))
         return true;
     w->brute->rests++;
-    return nothing_starts(w) && nobody_entitled(w);
+    return nothing_starts(w) && (types_stated(w) || nobody_entitled(w));
 }

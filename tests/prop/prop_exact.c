@@ -135,12 +135,22 @@ static bool zone_allows(const struct search *x, uint32_t i, uint32_t node)
 static bool accepted(const struct search *x)
 {
     struct naive_amounts charge = {0};
+    int64_t on[PROP_NODES_MAX] = {0};
     for (uint32_t i = 0; i < x->next.total; i++) {
         const struct sched_request *q = x->p->decl.tasks[x->picked[i]].request;
         const struct place *at = &x->places[i];
-        charge.v[SCHED_GPU_MILLI] += naive_placed_milli(x->w, q, at->node, at->devices, at->count);
+        int64_t milli = naive_placed_milli(x->w, q, at->node, at->devices, at->count);
+        charge.v[SCHED_GPU_MILLI] += milli;
         charge.v[SCHED_CPU_MILLI] += q->cpu_milli;
         charge.v[SCHED_MEMORY_BYTES] += q->memory_bytes;
+        for (uint32_t n = 0; n < x->w->node_count; n++) { /* of the same type */
+            const char *type = x->w->nodes[n].decl.gpu_type;
+            on[n] += strcmp(type, x->w->nodes[at->node].decl.gpu_type) == 0 ? milli : 0;
+        }
+    }
+    for (uint32_t n = 0; n < x->w->node_count; n++) {
+        if (!naive_types_open(x->w, x->p, n, on[n], NAIVE_THEN))
+            return false;
     }
     return exact_gates(x->w, x->p, &x->sums, &charge) &&
            (x->accept == NULL || x->accept(x->user, &charge));

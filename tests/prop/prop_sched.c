@@ -68,7 +68,7 @@ static bool step(struct prop_world *w)
 
 static struct outcome history(uint64_t seed, int64_t steps, bool trace)
 {
-    struct prop_world *w = prop_create(seed, trace);
+    struct prop_world *w = prop_create(seed, trace, NULL);
     while (prop_ok(w) && w->step < steps && step(w) && prop_ok(w))
         w->step++;
     struct outcome o = {w->hash,  w->decisions, w->starts, w->evictions,

@@ -32,13 +32,14 @@ void prop_trace(const struct prop_world *w, const char *fmt, ...)
     putchar('\n');
 }
 
-struct prop_world *prop_create(uint64_t seed, bool trace)
+struct prop_world *prop_create(uint64_t seed, bool trace, struct brute_counts *brute)
 {
     struct prop_world *w = calloc(1, sizeof(*w));
     if (w == NULL)
         abort();
     w->seed = seed;
     w->trace = trace;
+    w->brute = brute;
     w->now_ms = 1000000;
     rng_seed(&w->rng, seed);
     sched_config_default(&w->config);

@@ -104,8 +104,9 @@ struct prop_world {
     char failure[400];
 };
 
-/* Makes teams, nodes and requests from SEED and tells the scheduler. */
-struct prop_world *prop_create(uint64_t seed, bool trace);
+/* Makes teams, nodes and requests from SEED and tells the scheduler. BRUTE: NULL, or where to count
+ * what is compared with a search through everything. */
+struct prop_world *prop_create(uint64_t seed, bool trace, struct brute_counts *brute);
 void prop_destroy(struct prop_world *w);
 
 /* Something happened: whoever made way may do so again, and a move may have lost its aim. */
