@@ -8,11 +8,15 @@
 #include "sched/search.h"
 #include "sched/shape.h"
 #include "sched/task.h"
+#include "sched/tree.h"
 #include "sched/units.h"
 #include "sched/workload.h"
 
 #define PLACE_SEARCHES_MAX 128 /* nodes or domains looked at alone, in one turn */
 #define SHALLOW 4              /* units of each leaf, at first: most requests need one victim */
+#define SHALLOW_TAKES 4        /* victims that are tried of these */
+#define MANY 1024              /* units, for one task of a large cluster */
+#define VAIN_MAX 32            /* nodes of a large cluster that one request looks at in vain */
 #define WAYS_MAX 4             /* nodes of a large cluster that could make way, before one does */
 
 struct alternatives {
@@ -66,8 +70,8 @@ static void consider_nodes(struct alternatives *a)
     size_t count = s->node_list.len;
     bool large = count > PLACE_SEARCHES_MAX;
     size_t from = large ? s->place_cursor % count : 0;
-    unsigned ways = 0;
-    for (size_t i = 0; i < count && (!large || ways < WAYS_MAX); i++) {
+    unsigned ways = 0, vain = 0;
+    for (size_t i = 0; i < count && (!large || (ways < WAYS_MAX && vain < VAIN_MAX)); i++) {
         const struct node *n = s->node_list.items[(from + i) % count];
         if (!could_clear(a, n))
             continue;
@@ -75,6 +79,7 @@ static void consider_nodes(struct alternatives *a)
             return;
         bool way = consider(a, -1, 0, n);
         ways += way;
+        vain += !way;
         s->place_searches -= large && way; /* only what was looked at in vain counts there */
         s->place_cursor = from + i + 1;
     }
@@ -136,6 +141,41 @@ static bool clear_a_node(struct sched *s, struct evicting *e, struct victims *re
     return a.found;
 }
 
+/* Among the first units of each leaf. */
+static bool search_shallow(struct sched *s, struct evicting *e, struct victims *ret_plan)
+{
+    units_collect(s, e, SHALLOW);
+    e->takes = e->clipped ? SHALLOW_TAKES : 0;
+    bool found = search_victims(s, e, ret_plan);
+    e->takes = 0;
+    return found;
+}
+
+/* So many could go that to consider all of them for one task takes too long: what is not found
+ * near the surface, or on the nodes that are looked at, is looked for again at the next event. */
+static bool has_many(const struct sched *s, const struct evicting *e)
+{
+    size_t sum = 0;
+    for (size_t i = 0; i < e->leaves.len; i++)
+        sum += tree_size(e->leaves.items[i]->running);
+    return s->node_list.len > PLACE_SEARCHES_MAX && e->gang->total == 1 && !e->gates_closed &&
+           sum > MANY;
+}
+
+/* Found or not, another order may do better. */
+static bool search_further(struct sched *s, struct evicting *e, struct victims *plan, bool found)
+{
+    struct victims other = {0};
+    if (search_out_of_order(s, e, &other) && (!found || victims_better(&other, plan))) {
+        struct victims former = *plan;
+        *plan = other;
+        other = former;
+        found = true;
+    }
+    victims_done(&other);
+    return found;
+}
+
 bool evict_find(struct sched *s, struct workload *w, const struct gang *gang,
                 const struct amounts *need, struct victims *ret_plan)
 {
@@ -146,11 +186,10 @@ bool evict_find(struct sched *s, struct workload *w, const struct gang *gang,
     if (!units_worth(s, e))
         return false;
     e->no_reclaim = !e->may_reclaim;
-    units_collect(s, e, SHALLOW);
-    bool found = search_victims(s, e, ret_plan), cleared = false;
-    if (e->clipped && (!found || e->ran_out)) {
+    bool found = search_shallow(s, e, ret_plan), cleared = false, many = has_many(s, e);
+    if (e->clipped && (!found || (e->ran_out && !many))) {
         found = cleared = clear_a_node(s, e, ret_plan);
-        if (!cleared) {
+        if (!cleared && !many) {
             units_collect(s, e, 0);
             found = search_victims(s, e, ret_plan);
         }
@@ -159,20 +198,16 @@ bool evict_find(struct sched *s, struct workload *w, const struct gang *gang,
         found = look_around(s, e, ret_plan, found);
     if (!found && !e->no_reclaim) {
         e->no_reclaim = true;
-        units_collect(s, e, 0);
-        found = search_victims(s, e, ret_plan);
+        if (many) {
+            found = search_shallow(s, e, ret_plan);
+        } else {
+            units_collect(s, e, 0);
+            found = search_victims(s, e, ret_plan);
+        }
         e->no_reclaim = false;
     }
-    if (!found || spends_core(ret_plan)) {
-        struct victims other = {0};
-        if (search_out_of_order(s, e, &other) && (!found || victims_better(&other, ret_plan))) {
-            struct victims former = *ret_plan;
-            *ret_plan = other;
-            other = former;
-            found = true;
-        }
-        victims_done(&other);
-    }
+    if (!many && (!found || spends_core(ret_plan)))
+        found = search_further(s, e, ret_plan, found);
     units_forget(e);
     return found;
 }

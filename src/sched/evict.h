@@ -29,6 +29,12 @@
  * Where the order finds nothing, or takes the core of an elastic workload whose other tasks might
  * do, few candidates are also tried out of order (search.h).
  *
+ * Large clusters. Most requests need one victim, so the first few units of each leaf are tried
+ * before any others are collected. In a cluster of more than a hundred nodes with a thousand
+ * possible victims one task looks no further than that, and at a bounded number of nodes, from
+ * where the last look ended on: what it does not find is looked for at the next event. Gangs,
+ * and work that a closed gate keeps waiting, always see all.
+ *
  * Trials happen in VIEW_THEN and are undone; nothing is decided before a set is found.
  */
 #ifndef ALLOT_SCHED_EVICT_H

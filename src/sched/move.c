@@ -19,6 +19,7 @@
 #include "sched/workload.h"
 
 #define NODES_MAX 64   /* looked at in one turn */
+#define LOOKS_MAX 16   /* of these for one request, in a large cluster */
 #define NODES_FREE 256 /* so many count as one where all of them are looked at together */
 
 struct claims VEC_BODY(struct claim);
@@ -280,15 +281,19 @@ static bool could_hold(const struct sched *s, const struct node *n, const struct
 }
 
 /* Enough is free in all, for the GPUs at least. */
-static bool enough_free(const struct sched *s, const struct amounts *need)
+static bool enough_free(struct sched *s, const struct amounts *need)
 {
-    int64_t free = 0;
-    for (size_t i = 0; i < s->node_list.len; i++) {
-        const struct node *n = s->node_list.items[i];
-        if (node_takes(n))
-            free += (int64_t)n->whole_count * WHOLE_MILLI - n->milli_used[VIEW_THEN];
+    if (s->move_free_epoch != s->freed_epoch) { /* starts since then leave less, which is no harm */
+        int64_t free = 0;
+        for (size_t i = 0; i < s->node_list.len; i++) {
+            const struct node *n = s->node_list.items[i];
+            if (node_takes(n))
+                free += (int64_t)n->whole_count * WHOLE_MILLI - n->milli_used[VIEW_THEN];
+        }
+        s->move_free = free;
+        s->move_free_epoch = s->freed_epoch;
     }
-    return need->v[SCHED_GPU_MILLI] > 0 && need->v[SCHED_GPU_MILLI] <= free;
+    return need->v[SCHED_GPU_MILLI] > 0 && need->v[SCHED_GPU_MILLI] <= s->move_free;
 }
 
 bool move_find(struct sched *s, struct workload *w, const struct gang *gang,
@@ -305,13 +310,18 @@ bool move_find(struct sched *s, struct workload *w, const struct gang *gang,
         s->move_searches += 1 + (unsigned)(s->node_list.len / NODES_FREE);
         try_node(&q, NULL, &found, ret_plan);
     }
-    for (size_t i = 0; gang->total == 1 && i < s->node_list.len; i++) {
-        const struct node *n = s->node_list.items[i];
+    size_t count = s->node_list.len;
+    bool large = count > NODES_FREE;
+    size_t from = large ? s->move_cursor % count : 0;
+    unsigned looked = 0;
+    for (size_t i = 0; gang->total == 1 && i < count; i++) {
+        const struct node *n = s->node_list.items[(from + i) % count];
         if (n->tasks == NULL || !node_takes(n) ||
             (job->uniform && !could_hold(s, n, job->tasks[0].shape)))
             continue;
-        if (s->move_searches++ >= NODES_MAX)
+        if (s->move_searches++ >= NODES_MAX || (large && looked++ >= LOOKS_MAX))
             break;
+        s->move_cursor = from + i + 1;
         try_node(&q, n, &found, ret_plan);
     }
     vec_done(&q.movers);

@@ -224,7 +224,7 @@ static bool take_enough(struct sched *s, struct evicting *e, size_t *ret_below)
             return true;
         *ret_below = tried = e->taken.len;
         next_trial = 2 * e->taken.len;
-        if (u == NULL)
+        if (u == NULL || (e->takes > 0 && tried >= e->takes))
             return false;
     }
 }
@@ -332,7 +332,7 @@ static bool hopeless(struct sched *s, struct evicting *e)
 static bool search(struct sched *s, struct evicting *e)
 {
     size_t below;
-    if (hopeless(s, e))
+    if (e->takes == 0 && hopeless(s, e))
         return false;
     if (take_enough(s, e, &below)) {
         shorten(s, e, below);

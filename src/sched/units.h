@@ -37,6 +37,7 @@ struct evicting {
     bool uncut;        /* whatever their team is above its bound by */
     bool cut;          /* more units exist than could go while a team is above its share */
     uint32_t depth;    /* of a leaf that many units are collected; 0 = all */
+    uint32_t takes;    /* that many units are taken at most; 0 = as many as it takes */
     bool clipped;      /* some leaf has more */
     bool ran_out;      /* and the search would have asked for them: it has to be made again */
     bool gates_closed; /* a gate is in the way: victims on any node may help */
