@@ -42,7 +42,7 @@ bool victims_better(const struct victims *a, const struct victims *b)
         return false;
     if (b->idle_only && !a->idle_only)
         return false;
-    return a->price_ms != b->price_ms ? a->price_ms < b->price_ms : a->list.len < b->list.len;
+    return a->price_ms < b->price_ms;
 }
 
 void victims_imagine(struct sched *s, const struct victims *v, int sign)

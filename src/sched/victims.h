@@ -29,7 +29,7 @@ void victims_done(struct victims *v);
 /* Enters a unit, in the order of the search. */
 void victims_add(struct sched *s, struct victims *v, struct workload *w, uint32_t task,
                  enum sched_cause cause);
-/* Is A cheaper than B (or has fewer tasks at that price), without touching more valuable work? */
+/* Is A cheaper than B, without touching more valuable work? */
 bool victims_better(const struct victims *a, const struct victims *b);
 /* Takes them all out of VIEW_THEN on trial (SIGN -1), or puts them back. */
 void victims_imagine(struct sched *s, const struct victims *v, int sign);
