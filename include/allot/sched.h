@@ -133,7 +133,7 @@ struct sched_team_usage {
     int64_t share[SCHED_RESOURCES];
     int64_t entitled[SCHED_RESOURCES];
     int64_t past[SCHED_RESOURCES];       /* amount (GiB of memory) x milliseconds, decayed */
-    int32_t bias_milli[SCHED_RESOURCES]; /* of the weight, by past use; 1000 = as stated */
+    int64_t bias_milli[SCHED_RESOURCES]; /* of the weight, by past use; 1000 = as stated */
 };
 int sched_team_usage(struct sched *s, uint64_t id, struct sched_team_usage *ret_usage);
 /* Restores what sched_team_usage() once said of the past, as of AT_MS, which is the same for all
@@ -384,7 +384,8 @@ enum sched_start_basis {
     SCHED_START_LIMITS,   /* from declared run-time limits of running work */
     SCHED_START_EXPECTED, /* from expected run times: may move */
     SCHED_START_BACKOFF,  /* when the back-off ends */
-    SCHED_START_WINDOW    /* when a maintenance window ends */
+    SCHED_START_WINDOW,   /* when a maintenance window ends */
+    SCHED_START_RESERVED  /* not before the reserved workload starts, which is planned for then */
 };
 
 #define SCHED_EXPLAIN_HOLDERS 8
@@ -404,8 +405,8 @@ struct sched_explanation {
     int64_t start_ms;             /* estimated start; 0 when unknown */
     uint64_t waits_for;           /* a workload whose end or stop would start it, or 0 */
     uint64_t node;                /* MAINTENANCE: whose window is in the way */
-    int64_t run_ms;               /* MAINTENANCE: with a limit of that much it would start now; 0 =
-                                     it would not */
+    int64_t run_ms;               /* RESERVED, MAINTENANCE: with a limit of that much it would
+                                     start now; 0 = it would not */
     uint64_t holders[SCHED_EXPLAIN_HOLDERS]; /* largest holders of what it needs */
     int64_t holder_gpu_milli[SCHED_EXPLAIN_HOLDERS];
     uint32_t holder_count;

@@ -152,12 +152,12 @@ static const struct api_schema schemas[] = {
                                 "exit_signal", "[\"integer\",\"null\"]") "," OPT_("message"))},
     {"Holder", OBJECT(INT("id") INT("workload") STR("name") STR("team") INT("task") NUM_("gpu"))},
     {"Explanation",
-     OBJECT(INT("id") STR("name") STR("team") WORDS("state", WORKLOAD_STATES) OPT("reason")
-                STR("sentence") OPT("remedy") OPT("request") INT("tasks") TIME("at") STR("resource")
-                    NUM("asked") NUM("free") NUM("missing") "\"quota\":{\"type\":\"object\"}," INT(
-                        "position") INT("pending") TIME("start_at") INT("start_in_ms")
-                        STR("start_basis") "\"maintenance\":{\"type\":\"object\"}," LIST(
-                            "holders", "Holder") OPT("last_eviction") TIME_("last_eviction_at"))},
+     OBJECT(INT("id") STR("name") STR("team") WORDS("state", WORKLOAD_STATES) OPT("reason") STR(
+         "sentence") OPT("remedy") OPT("request") INT("tasks") TIME("at") STR("resource")
+                NUM("asked") NUM("free") NUM("missing") "\"quota\":{\"type\":\"object\"}," INT(
+                    "position") INT("pending") TIME("start_at") INT("start_in_ms")
+                    STR("start_basis") INT("run_ms") "\"maintenance\":{\"type\":\"object\"}," LIST(
+                        "holders", "Holder") OPT("last_eviction") TIME_("last_eviction_at"))},
     {"Allocation", OBJECT(INT("id") INT("task") INT("attempt") INTS("devices") NUM("gpu") NUM("cpu")
                               NUM("memory") TIME("started_at") TIME("ended_at") INT_("busy_ms"))},
     {"AllocationList", LIST_OF("allocations", "Allocation")},

@@ -42,6 +42,7 @@ static const char *basis_text(const char *basis)
         {"limits", "from the run-time limits of what runs"},
         {"expected", "from expected run times; may move"},
         {"maintenance", "when the maintenance of a node is over"},
+        {"reserved", "at the earliest: not before that one starts"},
         {"backoff", "when the pause after a failed launch ends"},
     };
 
@@ -68,8 +69,14 @@ static const char *start_text(struct cli *cli, struct json_object *x)
         in_ms > 0 ? arena_printf(&cli->arena, "in about %s", cli_duration(in_ms, &cli->arena))
                   : "now";
 
+    static const char *const never[] = {"no_such_device", "too_large", "above_limit",
+                                        "above_guarantee"};
+
     if (waits_for(x, "nodes_down"))
         return "when a node comes back ('allot node undrain')";
+    for (size_t i = 0; i < ARRAY_LEN(never); i++)
+        if (waits_for(x, never[i]))
+            return "not before that is changed";
     if (cli_json_time(x, "start_at") == 0 && basis == NULL)
         return "unknown: what it waits for declares no time limit (--max-run-time)";
     if (cli_json_time(x, "start_at") == 0)

@@ -10,7 +10,7 @@ static const char *basis_name(enum sched_start_basis basis)
         [SCHED_START_UNKNOWN] = "unknown",    [SCHED_START_NOW] = "now",
         [SCHED_START_VICTIMS] = "victims",    [SCHED_START_LIMITS] = "limits",
         [SCHED_START_EXPECTED] = "expected",  [SCHED_START_BACKOFF] = "backoff",
-        [SCHED_START_WINDOW] = "maintenance",
+        [SCHED_START_WINDOW] = "maintenance", [SCHED_START_RESERVED] = "reserved",
     };
     return names[basis];
 }

@@ -43,7 +43,7 @@ static void copy_usage(struct core *core, const struct core_team *t, struct core
         u->entitled[r] = s.entitled[r];
     }
     u->past_gpu_ms = s.past[SCHED_GPU_MILLI] / 1000;
-    u->bias_milli = s.bias_milli[SCHED_GPU_MILLI];
+    u->bias_milli = (int32_t)s.bias_milli[SCHED_GPU_MILLI];
 }
 
 static void copy_types(struct core *core, const struct core_team *t, struct arena *arena,

@@ -43,13 +43,14 @@ static void encode_numbers(const struct model_explanation *x, struct json_writer
     json_key_i64(w, "start_in_ms", x->start_ms > x->now_ms ? x->start_ms - x->now_ms : 0);
     json_key_string(w, "start_basis", x->basis);
     encode_holder("waits_for", &x->waits_for, w);
+    if (x->run_ms > 0)
+        json_key_i64(w, "run_ms", x->run_ms);
     if (x->node) {
         json_key(w, "maintenance");
         json_begin_object(w);
         json_key_string(w, "node", x->node);
         json_key_time(w, "from", x->window_from_ms);
         json_key_time(w, "until", x->window_until_ms);
-        json_key_i64(w, "run_ms", x->run_ms);
         json_end_object(w);
     }
     json_key(w, "holders");

@@ -61,7 +61,8 @@ struct model_explanation {
     int64_t now_ms;            /* when this was true */
     int64_t start_ms;          /* estimated start, 0 = unknown */
     const char *basis;         /* where the estimate comes from: "limits", "expected",
-                                  "victims", "backoff", "maintenance", "now", "unknown" */
+                                  "victims", "backoff", "maintenance", "reserved" (not
+                                  before), "now", "unknown" */
     struct model_explanation_holder waits_for;      /* its end or stop would start it */
     const char *node;                               /* whose maintenance is in the way, or NULL */
     int64_t window_from_ms, window_until_ms;        /* of that */

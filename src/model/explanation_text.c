@@ -223,6 +223,10 @@ static void advise_waiting(const struct say *s)
 {
     const struct model_explanation *x = s->x;
 
+    if (x->waits_for.id && x->waits_for.id == x->id) {
+        strbuf_adds(s->out, "it starts again when its own tasks have stopped and there is room");
+        return;
+    }
     if (x->waits_for.id) {
         strbuf_addf(s->out, "it starts when %s", workload(s, &x->waits_for));
         if (x->waits_for.team && x->own_team && strcmp(x->waits_for.team, x->own_team) != 0)
@@ -246,15 +250,21 @@ static void advise_nodes(const struct say *s)
     strbuf_adds(s->out, "it starts when such a node is up again or is undrained");
 }
 
+/* In whole minutes, or seconds where it is less: what a person would write. */
+static void advise_shorter(const struct say *s)
+{
+    int64_t unit = s->x->run_ms >= 60000 ? 60000 : 1000, ms = s->x->run_ms / unit * unit;
+    char text[QTY_TEXT_MAX];
+
+    if (ms > 0)
+        strbuf_addf(s->out, "with a maximum run time of %s or less it would start now",
+                    qty_format_duration_ms(ms, text));
+}
+
 static void advise_maintenance(const struct say *s)
 {
-    char text[QTY_TEXT_MAX];
-    int64_t minutes = s->x->run_ms / 60000;
-
-    if (minutes > 0)
-        strbuf_addf(s->out, "with a maximum run time of %s it would start now",
-                    qty_format_duration_ms(minutes * 60000, text));
-    else
+    advise_shorter(s);
+    if (s->out->len == 0)
         strbuf_adds(s->out, "it starts when the maintenance is over");
 }
 
@@ -296,7 +306,7 @@ static const struct reason {
     {"team_guarantee", say_team_guarantee, advise_waiting},
     {"backoff", say_backoff, advise_backoff},
     {"held", say_held, NULL},
-    {"reserved", say_reserved, NULL},
+    {"reserved", say_reserved, advise_shorter},
     {"topology", say_topology, advise_topology},
     {"fragmented", say_fragmented, advise_waiting},
     {"nodes_down", say_nodes_down, advise_nodes},

@@ -351,6 +351,20 @@ static void explain_capacity(struct asking *a)
     e->missing = a->gang.total == 1 ? max64(1, e->asked - most) : 1;
 }
 
+/* Whom it would delay, until when that one waits, and the run time that would delay nobody. */
+static void explain_reserved(struct asking *a)
+{
+    const struct reservation *r = &a->s->reserved;
+    struct sched_explanation *e = a->e;
+    e->reason = SCHED_REASON_RESERVED;
+    if (r->last == a->w->id || workload_find(a->s, r->last) == NULL)
+        return;
+    e->waits_for = r->last;
+    e->basis = SCHED_START_RESERVED;
+    e->start_ms = r->start_ms;
+    e->run_ms = max64(0, r->start_ms - a->s->now_ms);
+}
+
 /* It fits, the gates are open: is anybody before it? */
 static void explain_ready(struct asking *a)
 {
@@ -363,12 +377,13 @@ static void explain_ready(struct asking *a)
     int64_t most;
     a->e->free = free_sum(a, &most);
     if (line->state == LINE_PARKED && line->reason == SCHED_REASON_RESERVED) {
-        a->e->reason = SCHED_REASON_RESERVED;
+        explain_reserved(a);
         return;
     }
     if (line->state == LINE_PARKED && !a->s->retry) { /* others wait for stops that it needs */
         a->e->reason = SCHED_REASON_BEHIND;
         a->e->waits_for = someone_stopping(a);
+        a->e->basis = SCHED_START_VICTIMS;
         return;
     }
     if (line->head == a->w && (first == NULL || first == line)) {
@@ -378,6 +393,8 @@ static void explain_ready(struct asking *a)
         return;
     }
     a->e->reason = SCHED_REASON_BEHIND;
+    a->e->basis = SCHED_START_EXPECTED; /* it fits: after those before it, if they leave that */
+    a->e->start_ms = a->s->now_ms;
     if (first != NULL && first->head != a->w)
         a->e->waits_for = first->head->id;
 }

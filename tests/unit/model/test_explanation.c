@@ -56,6 +56,12 @@ static void test_each_reason_has_its_sentence_and_remedy(void **state)
          "it would start now with 4 GPUs less"},
         {"backoff", "it could not be launched and waits before the next attempt",
          "see 'allot logs 90' for why it could not be launched"},
+        {"maintenance",
+         "the maintenance of node 'gpu-07' begins at 1970-01-01T00:05:00.000Z, and this would not "
+         "end before",
+         "with a maximum run time of 4m or less it would start now"},
+        {"reserved", "starting it now would delay a larger one that has the next place",
+         "with a maximum run time of 4m or less it would start now"},
         {"new_word", "it waits: new_word", NULL},
     };
 
@@ -65,6 +71,10 @@ static void test_each_reason_has_its_sentence_and_remedy(void **state)
         const char *remedy;
 
         x.reason = cases[i].reason;
+        x.node = "gpu-07";
+        x.window_from_ms = 300000;
+        x.window_until_ms = 600000;
+        x.run_ms = 299999;
         assert_string_equal(model_explanation_sentence(&x, &a), cases[i].sentence);
         remedy = model_explanation_remedy(&x, &a);
         assert_int_equal(remedy != NULL, cases[i].remedy != NULL);

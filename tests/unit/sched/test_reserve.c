@@ -92,6 +92,10 @@ static void test_a_later_submit_respects_the_reservation_too(void **state)
     struct sched_explanation e;
     assert_int_equal(sched_explain(w.s, longer, w.now_ms, &e), 0);
     assert_int_equal(e.reason, SCHED_REASON_RESERVED);
+    assert_int_equal(e.basis, SCHED_START_RESERVED);
+    assert_int_not_equal(e.waits_for, 0);
+    assert_int_equal(e.run_ms, e.start_ms - w.now_ms);
+    assert_true(e.run_ms > 0);
     world_done(&w);
 }
 
