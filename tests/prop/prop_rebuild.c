@@ -67,6 +67,8 @@ static bool usage_alike(struct prop_world *w, struct sched *rebuilt)
 {
     for (uint32_t t = 0; t < w->team_count; t++) {
         struct sched_team_usage a, b;
+        memset(&a, 0, sizeof(a)); /* what pads it as well */
+        memset(&b, 0, sizeof(b));
         if (sched_team_usage(w->s, t + 1, &a) < 0 || sched_team_usage(rebuilt, t + 1, &b) < 0 ||
             memcmp(&a, &b, sizeof(a)) != 0)
             return prop_fail(w, "team %u has other sums after a rebuild", t);
