@@ -8,7 +8,6 @@
 #include "sched/search.h"
 #include "sched/shape.h"
 #include "sched/task.h"
-#include "sched/tree.h"
 #include "sched/units.h"
 #include "sched/workload.h"
 
@@ -155,11 +154,8 @@ static bool search_shallow(struct sched *s, struct evicting *e, struct victims *
  * near the surface, or on the nodes that are looked at, is looked for again at the next event. */
 static bool has_many(const struct sched *s, const struct evicting *e)
 {
-    size_t sum = 0;
-    for (size_t i = 0; i < e->leaves.len; i++)
-        sum += tree_size(e->leaves.items[i]->running);
     return s->node_list.len > PLACE_SEARCHES_MAX && e->gang->total == 1 && !e->gates_closed &&
-           sum > MANY;
+           e->running > MANY;
 }
 
 /* Fewer tasks than B, none of them dearer or more valuable. */

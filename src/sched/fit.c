@@ -239,6 +239,8 @@ void fit_take(struct node *n, const struct shape *shape, const uint16_t *devices
         if (d->mig != NULL)
             continue;
         n->milli_used[view] += sign * need.milli;
+        if (n->states != NULL)
+            n->states->milli_used[view] += sign * need.milli;
         if (was_idle == (u->tenants == 0))
             continue;
         if (was_idle)

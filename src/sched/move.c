@@ -10,6 +10,7 @@
 #include "sched/gate.h"
 #include "sched/node.h"
 #include "sched/place.h"
+#include "sched/states.h"
 #include "sched/task.h"
 #include "sched/team.h"
 #include "sched/types.h"
@@ -283,17 +284,25 @@ static bool could_hold(const struct sched *s, const struct node *n, const struct
 /* Enough is free in all, for the GPUs at least. */
 static bool enough_free(struct sched *s, const struct amounts *need)
 {
-    if (s->move_free_epoch != s->freed_epoch) { /* starts since then leave less, which is no harm */
-        int64_t free = 0;
+    int64_t asked = need->v[SCHED_GPU_MILLI];
+    if (s->move_room_stale) { /* what is in use elsewhere becomes less from here on, never more */
+        s->move_room = 0;
         for (size_t i = 0; i < s->node_list.len; i++) {
             const struct node *n = s->node_list.items[i];
-            if (node_takes(n))
-                free += (int64_t)n->whole_count * WHOLE_MILLI - n->milli_used[VIEW_THEN];
+            s->move_room += node_takes(n) ? (int64_t)n->whole_count * WHOLE_MILLI
+                                          : n->milli_used[VIEW_THEN];
         }
-        s->move_free = free;
-        s->move_free_epoch = s->freed_epoch;
+        s->move_room_stale = false;
     }
-    return need->v[SCHED_GPU_MILLI] > 0 && need->v[SCHED_GPU_MILLI] <= s->move_free;
+    if (asked == 0 || asked > s->move_room - s->states->milli_used[VIEW_THEN])
+        return false;
+    int64_t free = 0;
+    for (size_t i = 0; i < s->node_list.len && free < asked; i++) {
+        const struct node *n = s->node_list.items[i];
+        if (node_takes(n))
+            free += (int64_t)n->whole_count * WHOLE_MILLI - n->milli_used[VIEW_THEN];
+    }
+    return asked <= free;
 }
 
 bool move_find(struct sched *s, struct workload *w, const struct gang *gang,

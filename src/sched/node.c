@@ -232,6 +232,7 @@ void node_use_changed(struct sched *s)
 {
     s->capacity_stale = true;
     s->shares_stale = true;
+    s->move_room_stale = true;
     s->outside_epoch++;
     s->freed_epoch++;
     s->retry = s->retry_all = true;

@@ -95,6 +95,7 @@ struct layout {
 struct state_world {
     struct log changed; /* positions of nodes */
     uint64_t read;      /* of it, by whoever is furthest */
+    int64_t milli_used[VIEWS]; /* of all nodes, devices that are not slices */
     int64_t avoid_ms;   /* when the next avoided node is avoided no more */
     struct layout layout;
     struct states masks[STATES_MASKS];

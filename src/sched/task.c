@@ -66,7 +66,7 @@ static void account(struct sched *s, struct workload *w, uint32_t t, int sign)
         team_demand(w->group->team, &charge, sign);
     }
     if (task->node != NULL && !node_takes(task->node))
-        s->capacity_stale = true;
+        s->capacity_stale = s->move_room_stale = true;
 }
 
 static void tasks_make(struct workload *w)

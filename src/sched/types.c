@@ -43,15 +43,18 @@ void types_set(struct sched *s, struct team *t, const struct sched_team *decl)
     }
 }
 
-static void path_mark(struct team *t, bool typed)
+/* True if T or a team below it states any. */
+static bool path_mark(struct team *t, bool typed)
 {
-    t->typed_path = typed || t->types.len > 0;
+    bool any = t->types.len > 0;
+    t->typed_path = typed || any;
     for (size_t i = 0; i < t->children.len; i++)
-        path_mark(t->children.items[i], t->typed_path);
+        any = path_mark(t->children.items[i], t->typed_path) || any;
     for (size_t i = 0; i < t->types.len; i++) {
         memset(t->types.items[i].used, 0, sizeof(t->types.items[i].used));
         memset(t->types.items[i].firm, 0, sizeof(t->types.items[i].firm));
     }
+    return any;
 }
 
 static void task_count_in(const struct task *task)
@@ -66,7 +69,8 @@ static void task_count_in(const struct task *task)
 
 void types_recount(struct sched *s)
 {
-    path_mark(&s->root, false);
+    if (!path_mark(&s->root, false)) /* nobody states any */
+        return;
     for (size_t i = 0; i < s->node_list.len; i++)
         for (const struct task *t = s->node_list.items[i]->tasks; t != NULL; t = t->next)
             task_count_in(t);

@@ -14,6 +14,8 @@
 
 #define running_entry(n) tree_entry(n, struct workload, run)
 
+#define LOOKS_A_UNIT 4 /* workloads looked at for each unit that is asked for */
+
 enum { IMAGINED_NOT, IMAGINED_SURPLUS, IMAGINED_CORE };
 
 struct evicting *evicting_new(void)
@@ -329,7 +331,8 @@ static bool idle_above(const struct sched *s, enum sched_class class_)
  * workloads come in an order of their own. */
 static bool deep_enough(const struct evicting *e, const struct team *t)
 {
-    return e->depth > 0 && t->elastic_running == 0 && e->units.len - t->first_unit >= e->depth;
+    return e->depth > 0 && t->elastic_running == 0 &&
+           (e->units.len - t->first_unit >= e->depth || e->looked >= e->depth * LOOKS_A_UNIT);
 }
 
 /* All of one class and priority, from index LAST down; returns the index below them. */
@@ -349,6 +352,7 @@ static uint32_t band_collect(struct sched *s, struct evicting *e, const struct t
             if (!same_band(v, head))
                 break;
             end--;
+            e->looked++;
             if (cause == SCHED_CAUSES || e->units.len >= e->most || !may_go(s, e, v))
                 continue;
             if (cores && core_may_go(v))
@@ -377,11 +381,14 @@ static void leaf_collect(struct sched *s, struct evicting *e, struct team *t, st
 {
     t->first_unit = (uint32_t)e->units.len;
     uint32_t end = tree_size(t->running);
+    e->running += end;
+    e->looked = 0;
     while (end > 0 && e->units.len < e->most && !exhausted(e, &left) && !deep_enough(e, t))
         end = band_collect(s, e, t, end - 1, &left);
     e->cut = e->cut || exhausted(e, &left);
     t->clipped = end > 0 && !exhausted(e, &left) && deep_enough(e, t);
     e->clipped = e->clipped || t->clipped;
+    e->ran_out = e->ran_out || (t->clipped && e->units.len == t->first_unit);
     leaf_done(e, t);
 }
 
@@ -482,6 +489,7 @@ static void collect(struct sched *s, struct evicting *e, uint32_t most, bool unc
     e->uncut = uncut;
     e->depth = depth;
     e->clipped = e->ran_out = false;
+    e->running = 0;
     e->at = NULL;
     e->cut = false;
     e->gates_closed = !gate_open(e->w->group, &e->need, MASK(VIEW_THEN), NULL) ||

@@ -402,8 +402,8 @@ struct sched {
     VEC(struct claim) moving;      /* of work that is being moved; see move.h */
     unsigned move_searches;        /* of move.c, in this turn */
     size_t move_cursor;            /* of move.c: where the next look at nodes begins */
-    int64_t move_free;             /* free milli-GPU when freed_epoch was move_free_epoch */
-    uint64_t move_free_epoch;
+    int64_t move_room;             /* less what is in use: at least what is free, in milli-GPU */
+    bool move_room_stale;
     struct reservation reserved;   /* of this turn, see reserve.h */
     struct map trades;             /* who made way for whom; see trade.h */
     struct arena trade_arena;      /* likewise */
