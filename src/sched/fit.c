@@ -159,6 +159,7 @@ static bool fit_share_one(const struct node *n, const struct shape *shape, unsig
         for (uint32_t k = 0; k < f->count && !chosen; k++)
             chosen = devices[k] == d;
         int64_t key = slack + (device_is_idle(&n->devices[d], mask) ? 2 * WHOLE_MILLI : 0);
+        key = mask & MASK_LOOSE ? -slack : key;
         if (!chosen && key < best_key) {
             best_key = key;
             best_slack = slack;

@@ -187,7 +187,8 @@ static struct index_question question_of(const struct run *r, const struct shape
     return (struct index_question){
         .key = {.shape = shape,
                 .mask =
-                    r->mask & ~(MASK_NO_TOPOLOGY | MASK_NO_WINDOW | MASK_NO_TYPES | MASK_MOVING),
+                    r->mask & ~(MASK_NO_TOPOLOGY | MASK_NO_WINDOW | MASK_NO_TYPES | MASK_MOVING |
+                                MASK_LOOSE),
                 .spread = r->job->spread,
                 .rest = r->job->spread ? 0 : rest},
         .shape = shape,
@@ -466,6 +467,18 @@ static bool place_run(struct run *r, struct gang *gang)
     return try_all(r, gang);
 }
 
+/* Does a task want parts of several devices? The fullest first leave the last of a gang with one;
+ * taken evenly the devices hold as many as can be. */
+static bool shares_several(const struct job_shape *job)
+{
+    for (uint32_t t = 0; t < (job->uniform ? 1 : job->task_count); t++) {
+        const struct shape *shape = job_task(job, t)->shape;
+        if (shape->device_count > 1 && shape->device_milli < WHOLE_MILLI)
+            return true;
+    }
+    return false;
+}
+
 static void mark_present(const struct workload *w, int sign)
 {
     for (uint32_t t = 0; w != NULL && w->tasks != NULL && t < w->group->job->task_count; t++)
@@ -495,6 +508,10 @@ bool place_gang(struct sched *s, const struct job_shape *job, const struct workl
     if (spread)
         mark_present(w, 1);
     bool fits = place_run(&r, (struct gang *)gang);
+    if (!fits && gang->total > 1 && shares_several(job)) {
+        r.mask |= MASK_LOOSE;
+        fits = place_run(&r, (struct gang *)gang);
+    }
     if (spread)
         mark_present(w, -1);
     for (size_t i = 0; i < p->spots.len; i++)

@@ -6,7 +6,8 @@
  * leaves those views as they were; the spots are in s->placing until the next call. Whole jobs
  * pack: the node that holds what is left of the gang with the least to spare, else the emptiest
  * one, and no further node while the last still has room. Fractions prefer devices that are
- * shared already and then the tightest; services spread. Preferred types come first, nodes where
+ * shared already and then the tightest (but for a gang whose tasks want parts of several devices
+ * and find no room so: then the emptiest); services spread. Preferred types come first, nodes where
  * launches fail come last, and ties go by node order.
  *
  * A gang that must start as a whole is placed hardest task first; of an elastic workload the

@@ -138,12 +138,11 @@ bool units_worth(struct sched *s, struct evicting *e)
     const struct group *me = e->w->group;
     if (group_idle(s, me))
         return false;
-    struct amounts lower;
     e->no_reclaim = true;
-    bool preempts = own_lower(s, e, &lower);
+    bool preempts = own_lower(s, e, &e->lower);
     e->may_reclaim = group_rule(s, me)->may_reclaim;
     for (int r = 0; r < SCHED_RESOURCES && e->may_reclaim; r++) {
-        int64_t after = me->team->used[VIEW_THEN].v[r] - lower.v[r] + e->need.v[r];
+        int64_t after = me->team->used[VIEW_THEN].v[r] - e->lower.v[r] + e->need.v[r];
         e->may_reclaim = e->need.v[r] == 0 || after <= me->team->share.v[r];
     }
     return preempts || e->may_reclaim || s->root.idle_running > 0;
@@ -392,13 +391,24 @@ static void leaf_collect(struct sched *s, struct evicting *e, struct team *t, st
     leaf_done(e, t);
 }
 
+/* Once lower work of its own has gone: the second clause of reclaim may be open then. */
+static bool could_end_within_guarantee(const struct evicting *e, const struct team *mine)
+{
+    for (int r = 0; r < SCHED_RESOURCES; r++) {
+        int64_t after = mine->used[VIEW_THEN].v[r] - e->lower.v[r] + e->need.v[r];
+        if (e->need.v[r] > 0 && mine->guarantee[r] != SCHED_UNLIMITED && after > mine->guarantee[r])
+            return false;
+    }
+    return true;
+}
+
 /* By how much is a branch beside the requester's path above what it may keep: its fair share, or
  * its guarantee where the second clause of reclaim or idle-only work is in question. */
 static struct amounts branch_excess(const struct evicting *e, const struct team *t,
                                     const struct team *mine)
 {
     struct amounts excess = {0};
-    bool keeps_guarantee = t->idle_running > 0 || gate_within_guarantee(mine, &e->need);
+    bool keeps_guarantee = t->idle_running > 0 || could_end_within_guarantee(e, mine);
     for (int r = 0; r < SCHED_RESOURCES; r++) {
         int64_t used = t->used[VIEW_THEN].v[r], share = t->share.v[r], keep = t->guarantee[r];
         if (!keeps_guarantee || keep > share)
@@ -481,8 +491,7 @@ static bool ends_within_share(const struct evicting *e)
     return true;
 }
 
-static void collect(struct sched *s, struct evicting *e, uint32_t most, bool uncut,
-                    uint32_t depth)
+static void collect(struct sched *s, struct evicting *e, uint32_t most, bool uncut, uint32_t depth)
 {
     units_forget(e);
     e->most = most;

@@ -31,6 +31,7 @@ struct evicting {
     struct workload *w; /* the requester */
     const struct gang *gang;
     struct amounts need;
+    struct amounts lower; /* of its own team, that it may have go as well */
     bool may_reclaim; /* its class may, and its team could end within its share */
     bool no_reclaim, surplus_only;
     uint32_t most;     /* units to be collected */

@@ -52,6 +52,7 @@ enum view { VIEW_NOW, VIEW_THEN, VIEW_PLAN, VIEW_EMPTY, VIEWS };
 #define MASK_NO_MEMORY (1U << 18)   /* ... no host memory */
 #define MASK_NO_TOPOLOGY (1U << 19) /* ... no topology level */
 #define MASK_NO_TYPES (1U << 22)    /* as if no team had a quota per GPU type */
+#define MASK_LOOSE (1U << 23)       /* share the emptiest devices instead of the fullest */
 #define MASK_NO_WINDOW (1U << 21)   /* as if no node had a maintenance window */
 #define MASK_MOVING (1U << 20)      /* place the running tasks that are out on trial instead */
 
