@@ -136,6 +136,17 @@ static bool pair_note(const struct judge *j)
     return true;
 }
 
+static bool runs_in_window(const struct judge *j, const struct prop_workload *p)
+{
+    for (uint32_t t = 0; t < p->decl.task_count; t++) {
+        const struct sched_node *n = &j->w->nodes[p->tasks[t].node].decl;
+        bool on = p->tasks[t].phase == PROP_RUNNING || p->tasks[t].phase == PROP_LEAVING;
+        if (on && n->window_from_ms <= j->w->now_ms && j->w->now_ms < n->window_until_ms)
+            return true;
+    }
+    return false;
+}
+
 bool judge_evict(const struct judge *j)
 {
     const struct sched_decision *d = judge_now(j);
@@ -146,6 +157,9 @@ bool judge_evict(const struct judge *j)
     if (d->cause == SCHED_CAUSE_STALE_GANG) {
         if (p->short_since_ms < 0 || j->w->now_ms - p->short_since_ms < j->w->config.stale_gang_ms)
             return judge_bad(j, "it is not below its minimum, or not for long enough");
+    } else if (d->cause == SCHED_CAUSE_MAINTENANCE) {
+        if (!p->decl.preemptible || !runs_in_window(j, p))
+            return judge_bad(j, "nothing of it runs on a node under maintenance, or it may stay");
     } else {
         int64_t least = p->decl.min_run_ms > 0 ? p->decl.min_run_ms : j->w->config.min_run_ms;
         if (!p->decl.preemptible)

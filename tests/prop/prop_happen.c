@@ -164,6 +164,12 @@ static bool node_flip(struct prop_world *w)
 {
     uint32_t node = (uint32_t)prop_below(w, w->node_count);
     struct sched_node *d = &w->nodes[node].decl;
+    if (w->windows && prop_chance(w, 50)) {
+        d->window_from_ms = w->now_ms + (int64_t)prop_below(w, 30000);
+        d->window_until_ms =
+            prop_chance(w, 80) ? d->window_from_ms + 1000 + (int64_t)prop_below(w, 20000) : 0;
+        return node_tell(w, node);
+    }
     if (prop_chance(w, 50)) {
         d->schedulable = !d->schedulable;
         return node_tell(w, node);

@@ -55,6 +55,8 @@ static bool start(const struct judge *j)
     bool open = naive_gates_open(j->w, p, d->task, &now);
     bool type_open = naive_types_open(j->w, p, t->node, t->gpu_milli, NAIVE_NOW);
     t->phase = was;
+    if (!naive_leaves_time(j->w, p, t->node))
+        return judge_bad(j, "it would not end before the maintenance of the node");
     if (!type_open)
         return judge_bad(j, "a limit or guarantee of the GPU type does not allow it");
     if (!open)

@@ -56,6 +56,24 @@ int32_t naive_placed_milli(const struct prop_world *w, const struct sched_reques
     return milli;
 }
 
+bool naive_takes(const struct prop_world *w, uint32_t node)
+{
+    const struct sched_node *n = &w->nodes[node].decl;
+    bool inside = n->window_from_ms <= w->now_ms && w->now_ms < n->window_until_ms;
+    return n->up && n->schedulable && !inside;
+}
+
+bool naive_leaves_time(const struct prop_world *w, const struct prop_workload *p, uint32_t node)
+{
+    const struct sched_node *n = &w->nodes[node].decl;
+    int64_t span = p->decl.limit_ms > 0      ? p->decl.limit_ms
+                   : p->decl.expected_ms > 0 ? p->decl.expected_ms
+                                             : w->config.window_lead_ms;
+    if (!naive_takes(w, node))
+        return false;
+    return w->now_ms >= n->window_until_ms || w->now_ms + span <= n->window_from_ms;
+}
+
 bool naive_node_suits(const struct prop_world *w, const struct sched_request *q, uint32_t node)
 {
     const struct sched_node *n = &w->nodes[node].decl;
@@ -363,7 +381,7 @@ static struct naive_amounts capacity_of(const struct prop_world *w)
     bool endless[SCHED_RESOURCES] = {false};
     for (uint32_t n = 0; n < w->node_count; n++) {
         const struct sched_node *d = &w->nodes[n].decl;
-        if (!d->up || !d->schedulable)
+        if (!naive_takes(w, n))
             continue;
         for (uint32_t i = 0; i < d->device_count; i++)
             sum.v[SCHED_GPU_MILLI] +=
@@ -377,7 +395,7 @@ static struct naive_amounts capacity_of(const struct prop_world *w)
         const struct prop_workload *p = w->workloads.items[i];
         for (uint32_t t = 0; t < p->decl.task_count; t++) {
             const struct sched_node *d = &w->nodes[p->tasks[t].node].decl;
-            if (p->tasks[t].phase != PROP_RUNNING || !d->up || d->schedulable)
+            if (p->tasks[t].phase != PROP_RUNNING || !d->up || naive_takes(w, p->tasks[t].node))
                 continue;
             struct naive_amounts charge = naive_charge(w, p, t);
             for (int r = 0; r < SCHED_RESOURCES; r++)

@@ -57,6 +57,10 @@ bool naive_gates_open(const struct prop_world *w, const struct prop_workload *p,
 /* Likewise of the node's GPU type, for MILLI there more. */
 bool naive_types_open(const struct prop_world *w, const struct prop_workload *p, uint32_t node,
                       int64_t milli, enum naive_view view);
+/* Is the node there for work now: up, open, without maintenance? */
+bool naive_takes(const struct prop_world *w, uint32_t node);
+/* And does its next maintenance leave P time to run? */
+bool naive_leaves_time(const struct prop_world *w, const struct prop_workload *p, uint32_t node);
 /* May the node hold it at all: type, labels, the one it is bound to. */
 bool naive_node_suits(const struct prop_world *w, const struct sched_request *q, uint32_t node);
 

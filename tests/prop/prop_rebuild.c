@@ -121,7 +121,7 @@ static bool rebuild(struct prop_world *w, struct sched *s)
     char what[200] = "";
     if (sched_verify(s, what, sizeof(what)) < 0)
         return prop_fail(w, "sched_verify after a rebuild: %s", what);
-    return usage_alike(w, s);
+    return w->windows || usage_alike(w, s); /* windows begin with the first turn */
 }
 
 bool prop_rebuild(struct prop_world *w)

@@ -78,7 +78,8 @@ static bool fits_somewhere(const struct prop_world *w, const struct prop_workloa
     const struct sched_request *q = p->decl.tasks[0].request;
     uint16_t devices[PROP_DEVICES_MAX];
     for (uint32_t n = 0; n < w->node_count; n++) {
-        if (naive_node_suits(w, q, n) && sim_ledger_fit(&w->now, n, q, devices) &&
+        if (naive_node_suits(w, q, n) && naive_leaves_time(w, p, n) &&
+            sim_ledger_fit(&w->now, n, q, devices) &&
             naive_types_open(w, p, n, naive_placed_milli(w, q, n, devices, naive_devices(q)),
                              NAIVE_NOW))
             return true;
@@ -112,7 +113,7 @@ static bool idle_check(struct prop_world *w)
 /* Whatever was moved has found its new place, once all that was to stop has stopped. */
 static bool moved_check(struct prop_world *w)
 {
-    if (!all_quiet(w))
+    if (!all_quiet(w) || w->windows) /* maintenance may come between */
         return true;
     for (size_t i = 0; i < w->workloads.len; i++) {
         const struct prop_workload *p = w->workloads.items[i];

@@ -52,6 +52,8 @@ static void time_passes(struct prop_world *w)
 static bool step(struct prop_world *w)
 {
     time_passes(w);
+    if (w->windows) /* one may have begun or ended */
+        prop_outside(w);
     if (!prop_chance(w, 30) && !prop_stops_due(w))
         return false;
     uint64_t events = prop_chance(w, 60) ? 1 : prop_below(w, 6);

@@ -65,7 +65,8 @@ static bool starts_without(const struct judge *j, struct prop_workload *p)
         }
     }
     for (uint32_t n = 0; n < j->w->node_count; n++) {
-        if (naive_node_suits(j->w, q, n) && sim_ledger_fit(&j->w->then, n, q, devices) &&
+        if (naive_node_suits(j->w, q, n) && naive_leaves_time(j->w, p, n) &&
+            sim_ledger_fit(&j->w->then, n, q, devices) &&
             naive_types_open(j->w, p, n, naive_placed_milli(j->w, q, n, devices, naive_devices(q)),
                              NAIVE_THEN))
             return true;

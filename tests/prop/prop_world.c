@@ -46,6 +46,8 @@ struct prop_world *prop_create(uint64_t seed, bool trace, struct brute_counts *b
     w->config.min_run_ms = prop_chance(w, 30) ? 5000 : 0;
     w->config.stale_gang_ms = prop_chance(w, 20) ? 0 : 10000;
     w->refuses_launches = prop_chance(w, 30);
+    w->config.window_lead_ms = 10000;
+    w->windows = seed % 8 == 5;
     w->s = sched_create(&w->config);
     if (w->s == NULL)
         abort();
@@ -94,9 +96,11 @@ int prop_report_team(struct prop_world *w, const struct sched_team *team)
 int prop_report_node(struct prop_world *w, const struct sched_node *node)
 {
     prop_trace(w,
-               "node %llu: %s, %s; %u devices of %lld GiB, %s, cpu %lld, memory %lld GiB, zone %s",
+               "node %llu: %s, %s, away %lld..%lld; %u devices of %lld GiB, %s, cpu %lld, memory "
+               "%lld GiB, zone %s",
                (unsigned long long)node->id, node->up ? "up" : "down",
-               node->schedulable ? "open" : "drained", node->device_count,
+               node->schedulable ? "open" : "drained", (long long)node->window_from_ms,
+               (long long)node->window_until_ms, node->device_count,
                node->device_count > 0 ? (long long)(node->devices[0].memory_bytes >> 30) : 0,
                node->gpu_type, bound(node->cpu_milli, 1), bound(node->memory_bytes, 1 << 30),
                node->labels[0].value);
