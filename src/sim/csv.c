@@ -135,9 +135,18 @@ int csv_column(const struct csv *c, const char *name, size_t *ret_column, struct
                    "'%s' has no column '%s'", c->path, name);
 }
 
+/* Is nothing left but line ends? */
+static bool only_blank(const struct csv *c)
+{
+    const char *at = c->next;
+    while (at < c->end && (*at == '\n' || *at == '\r'))
+        at++;
+    return at == c->end;
+}
+
 int csv_next(struct csv *c, struct err *err)
 {
-    if (c->next == c->end)
+    if (only_blank(c))
         return 0;
     int r = split_line(c, err);
     if (r < 0)

@@ -73,6 +73,11 @@ static void an_empty_last_field_counts(void **state)
     assert_int_equal(read_all("a,b\n1,\n", 7, NULL), 0);
 }
 
+static void blank_lines_may_end_a_file(void **state)
+{
+    assert_int_equal(read_all("a,b\n1,2\n\n\r\n", 11, NULL), 0);
+}
+
 static void what_is_wrong_is_named_by_line(void **state)
 {
     static const struct {
@@ -153,6 +158,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(fields_come_as_they_stand, make_file, drop_file),
         cmocka_unit_test_setup_teardown(an_empty_last_field_counts, make_file, drop_file),
+        cmocka_unit_test_setup_teardown(blank_lines_may_end_a_file, make_file, drop_file),
         cmocka_unit_test_setup_teardown(what_is_wrong_is_named_by_line, make_file, drop_file),
         cmocka_unit_test(a_missing_file_is_an_error),
         cmocka_unit_test_setup_teardown(too_many_columns_are_refused, make_file, drop_file),
