@@ -103,6 +103,7 @@ struct replay_result {
 const char *replay_policy_name(enum replay_policy policy);
 const char *replay_size_name(enum replay_size size);
 
+/* Quota on nodes of 8 and blocks of 95 %, saves each 30 minutes; the rest as the text says. */
 void replay_options_default(struct replay_options *ret_options);
 
 /* Fills BLOCKS by team; returns their sum. GPUS > 0 scales them to that. */
