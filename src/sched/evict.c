@@ -11,6 +11,7 @@
 #include "sched/units.h"
 #include "sched/workload.h"
 
+#define VICTIMS_FEW 256        /* tasks, beyond which no other order is tried */
 #define PLACE_SEARCHES_MAX 128 /* nodes or domains looked at alone, in one turn */
 #define SHALLOW 4              /* units of each leaf, at first: most requests need one victim */
 #define SHALLOW_TAKES 4        /* victims that are tried of these */
@@ -119,12 +120,13 @@ static bool look_around(struct sched *s, struct evicting *e, struct victims *bes
 /* Does more of an elastic workload go than is surplus? Another of its tasks may be enough. */
 static bool spends_core(const struct victims *plan)
 {
-    for (size_t i = 0, n = 0; i < plan->list.len; i += n) {
+    for (size_t i = 0; i < plan->list.len && plan->list.len <= VICTIMS_FEW; i++) {
         const struct workload *v = plan->list.items[i].w;
         const struct job_shape *job = v->group->job;
-        for (n = 1; i + n < plan->list.len && plan->list.items[i + n].w == v; n++)
-            ;
-        if (job->min_tasks < job->task_count && n > gang_surplus(v) && gang_surplus(v) > 0)
+        uint32_t tasks = 0, surplus = gang_surplus(v);
+        for (size_t k = i; job->min_tasks < job->task_count && k < plan->list.len; k++)
+            tasks += plan->list.items[k].w == v;
+        if (surplus > 0 && tasks > surplus)
             return true;
     }
     return false;

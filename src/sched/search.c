@@ -404,7 +404,7 @@ static bool out_of_turn(const struct evicting *e, const struct unit *u)
     uint32_t may = gang_surplus(u->w), budget = units_budget(u->w);
     for (size_t i = 0; i < e->units.len; i++) {
         const struct unit *other = &e->units.items[i];
-        if (other->out && other->leaf == u->leaf && other > u && other->w != u->w)
+        if (other->out && other->leaf == u->leaf && other > u)
             return true;
         if (other->w != u->w || other->task < 0)
             continue;

@@ -177,13 +177,14 @@ static bool node_may_help(const struct evicting *e, const struct node *n)
 /* Could it help that this task alone goes? */
 static bool task_may_help(const struct evicting *e, const struct task *t)
 {
-    return e->gates_closed || ((e->at == NULL || t->node == e->at) && node_may_help(e, t->node));
+    return e->gates_closed || (e->beyond && t->workload->group->team == e->w->group->team) ||
+           ((e->at == NULL || t->node == e->at) && node_may_help(e, t->node));
 }
 
 /* Could it help that V goes? */
 static bool may_help(const struct evicting *e, const struct workload *v)
 {
-    if (e->gates_closed)
+    if (e->gates_closed || (e->beyond && v->group->team == e->w->group->team))
         return true;
     for (uint32_t t = 0; t < v->group->job->task_count; t++)
         if (v->tasks[t].phase == TASK_RUNNING && node_may_help(e, v->tasks[t].node))
@@ -483,10 +484,10 @@ void units_ran_out(const struct sched *s, struct evicting *e, const struct team 
 }
 
 /* Else lower work of its own team may have to go, wherever it runs. */
-static bool ends_within_share(const struct evicting *e)
+static bool ends_within_bounds(const struct evicting *e)
 {
     for (const struct team *t = e->w->group->team; t->parent != NULL; t = t->parent)
-        if (!gate_within_share(t, &e->need))
+        if (!gate_within_share(t, &e->need) || !gate_within_guarantee(t, &e->need))
             return false;
     return true;
 }
@@ -501,8 +502,8 @@ static void collect(struct sched *s, struct evicting *e, uint32_t most, bool unc
     e->running = 0;
     e->at = NULL;
     e->cut = false;
-    e->gates_closed = !gate_open(e->w->group, &e->need, MASK(VIEW_THEN), NULL) ||
-                      (e->may_reclaim && !ends_within_share(e));
+    e->gates_closed = !gate_open(e->w->group, &e->need, MASK(VIEW_THEN), NULL);
+    e->beyond = e->may_reclaim && !ends_within_bounds(e);
     struct amounts all = {{SCHED_UNLIMITED, SCHED_UNLIMITED, SCHED_UNLIMITED}};
     collect_in(s, e, &s->root, all);
 }

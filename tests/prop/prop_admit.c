@@ -208,24 +208,26 @@ static bool within(const struct walk *k, uint32_t team, const struct naive_amoun
     return true;
 }
 
-/* Does A give way before B? Of the same team; nothing is said of elastic ones of equal rank. */
+/* Does A give way before B, of the same team, if both go whole? */
 static bool goes_before(const struct prop_workload *a, const struct prop_workload *b)
 {
     if (a->decl.class_ != b->decl.class_)
         return a->decl.class_ > b->decl.class_;
     if (a->decl.priority != b->decl.priority)
         return a->decl.priority < b->decl.priority;
-    if (a->decl.min_tasks < a->decl.task_count || b->decl.min_tasks < b->decl.task_count)
-        return false;
     return a->decl.age != b->decl.age ? a->decl.age > b->decl.age : a->decl.id > b->decl.id;
 }
 
-/* Has one of its team gone already that is to go after it? */
-static bool comes_too_late(const struct walk *k, const struct prop_workload *v)
+/* Has one of its team gone already that is to go after it? Surplus of equal rank goes in turns. */
+static bool comes_too_late(const struct walk *k, uint32_t index, uint32_t level)
 {
+    const struct prop_workload *v = at(k, k->victims[index].workload);
     for (uint32_t i = 0; i < k->count; i++) {
         const struct prop_workload *u = at(k, k->victims[i].workload);
-        if (k->level[i] > 0 && u != v && u->decl.team == v->decl.team && goes_before(v, u))
+        bool equal = u->decl.class_ == v->decl.class_ && u->decl.priority == v->decl.priority;
+        bool whole = level == k->victims[index].last && k->level[i] == k->victims[i].last;
+        if (k->level[i] > 0 && u != v && u->decl.team == v->decl.team && (!equal || whole) &&
+            goes_before(v, u))
             return true;
     }
     return false;
@@ -238,7 +240,7 @@ static bool may_step(struct walk *k, uint32_t i, uint32_t level)
     const struct prop_workload *v = at(k, x->workload), *p = at(k, k->requester);
     struct naive_amounts unit = {0};
     uint32_t theirs, mine;
-    if (!level_allowed(v, x, level) || comes_too_late(k, v))
+    if (!level_allowed(v, x, level) || comes_too_late(k, i, level))
         return false;
     if (!naive_parting(k->w, (uint32_t)(v->decl.team - 1), (uint32_t)(p->decl.team - 1), &theirs,
                        &mine))

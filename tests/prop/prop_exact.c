@@ -71,6 +71,10 @@ bool exact_simple(const struct prop_workload *p)
             (p->decl.group_count > 0 && p->decl.tasks[t].rank != p->decl.tasks[0].rank))
             return false;
     }
+    for (uint32_t g = 0; g < p->decl.group_count; g++) {
+        if (p->decl.groups[g].required != NULL)
+            return false;
+    }
     return true;
 }
 

@@ -30,7 +30,9 @@ struct exact_next {            /* what of a workload would start together next *
 bool exact_next(const struct prop_world *w, const struct prop_workload *p,
                 struct exact_next *ret_next);
 
-/* Equal requests, and no ranks beside groups: no choice of tasks depends on more than counts. */
+/* Equal requests, no ranks beside groups, no groups with a domain of their own: no choice of tasks
+ * depends on more than counts. The scheduler gives each group the first domain that holds it, and
+ * does not go back on that when there is none for the next. */
 bool exact_simple(const struct prop_workload *p);
 
 /* Is there any way to start what would start next: gates open, every task placed? ACCEPT (or
