@@ -199,6 +199,7 @@ struct sched_request {
     int64_t memory_bytes;
     const char *const *gpu_types; /* acceptable, in order of preference; none = any */
     uint32_t gpu_type_count;
+    bool gpu_types_equal; /* no order: all acceptable types are as good */
     const struct sched_label *labels; /* the node must carry all of them */
     uint32_t label_count;
     uint64_t only_node; /* 0 = any */

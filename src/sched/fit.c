@@ -8,7 +8,7 @@ bool fit_accepts(const struct node *n, const struct shape *shape)
 {
     if (shape->only_node != 0 && shape->only_node != n->id)
         return false;
-    if (shape->type_count > 0 && fit_type_rank(n, shape) == shape->type_count)
+    if (shape->type_count > 0 && fit_type_rank(n->gpu_type, shape) == shape->type_count)
         return false;
     for (uint32_t i = 0; i < shape->label_count; i++) {
         uint32_t k = 0;
@@ -21,12 +21,12 @@ bool fit_accepts(const struct node *n, const struct shape *shape)
     return true;
 }
 
-uint32_t fit_type_rank(const struct node *n, const struct shape *shape)
+uint32_t fit_type_rank(const char *type, const struct shape *shape)
 {
     uint32_t i = 0;
-    while (i < shape->type_count && shape->types[i] != n->gpu_type)
+    while (i < shape->type_count && shape->types[i] != type)
         i++;
-    return i;
+    return shape->types_equal && i < shape->type_count ? 0 : i;
 }
 
 /* What a task takes of one device. */

@@ -25,8 +25,9 @@ struct fit {
 
 /* The node is of an acceptable type, carries the labels, and is the one that is asked for. */
 bool fit_accepts(const struct node *n, const struct shape *shape);
-/* Index of the node's type in the order of preference. */
-uint32_t fit_type_rank(const struct node *n, const struct shape *shape);
+/* Place of an interned type in the order of preference; type_count: it is not acceptable, where
+ * the shape names any. */
+uint32_t fit_type_rank(const char *type, const struct shape *shape);
 
 /* Does SHAPE fit on N in all views of MASK? The devices, the best ones, go to DEVICES
  * (DEVICES_MAX elements). */

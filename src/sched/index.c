@@ -354,16 +354,14 @@ static void offer_slots(struct following *f, const struct index_question *q, str
         struct node *n = f->l->nodes[slot];
         if (n == NULL || !fit_accepts(n, q->shape))
             continue;
-        answer_offer(a, n, slot_score(f, slot), fit_type_rank(n, q->shape));
+        answer_offer(a, n, slot_score(f, slot), fit_type_rank(n->gpu_type, q->shape));
     }
 }
 
 static void offer_types(struct following *f, const struct index_question *q, struct answer *a)
 {
     for (size_t t = 0; t < f->l->types.len; t++) {
-        uint32_t rank = 0;
-        while (rank < q->shape->type_count && q->shape->types[rank] != f->l->types.items[t].type)
-            rank++;
+        uint32_t rank = fit_type_rank(f->l->types.items[t].type, q->shape);
         if (q->shape->type_count > 0 && rank == q->shape->type_count)
             continue;
         for (uint32_t row = f->v->types.items[t].from; row < f->v->types.items[t].to; row++)
@@ -375,13 +373,12 @@ static void offer_domain(struct following *f, const struct index_question *q, st
 {
     uint32_t count;
     bool inner = q->group_level >= 0;
-    struct node *const *members =
-        states_domain(f->s, inner ? q->group_domain : q->domain, &count);
+    struct node *const *members = states_domain(f->s, inner ? q->group_domain : q->domain, &count);
     for (uint32_t i = 0; i < count; i++) {
         struct node *n = members[i];
         if ((q->level >= 0 && n->domain[q->level] != q->domain) || !fit_accepts(n, q->shape))
             continue;
-        answer_offer(a, n, slot_score(f, n->slot), fit_type_rank(n, q->shape));
+        answer_offer(a, n, slot_score(f, n->slot), fit_type_rank(n->gpu_type, q->shape));
     }
 }
 

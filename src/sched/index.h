@@ -25,7 +25,7 @@
  * and the caller scans.
  *
  * The scores are the caller's: index_score_fn must depend on the state of the node, the key and
- * GENERATION alone, and neither on types nor on labels. One thread; struct sched owns it.
+ * GENERATION alone, and on no types or labels that are asked for. One thread; struct sched owns it.
  */
 #ifndef ALLOT_SCHED_INDEX_H
 #define ALLOT_SCHED_INDEX_H
@@ -74,8 +74,8 @@ typedef struct index_score (*index_score_fn)(struct sched *s, const struct index
 
 struct index_question {
     struct index_key key;
-    const struct shape *shape;    /* with its types and labels */
-    int level, group_level;       /* -1 = any node */
+    const struct shape *shape; /* with its types and labels */
+    int level, group_level;    /* -1 = any node */
     uint32_t domain, group_domain;
 };
 

@@ -7,8 +7,8 @@
 #include "sched/shape.h"
 
 #define JOB_TASKS_MAX 256 /* of one workload that count: no single one changes the mix at once */
-#define COVER_NUMER 19    /* 95% of the tasks */
-#define COVER_DENOM 20
+#define WEIGHT_ONE 10     /* of a request for one device, or none */
+#define WEIGHT_MORE 7     /* for each further device */
 #define SCARCITY_MAX (64 * SCORE_ONE)
 
 struct counted {
@@ -17,13 +17,21 @@ struct counted {
     int64_t used; /* its share when the mix was made last, SCORE_ONE = all */
 };
 
+struct kind {
+    const char *type; /* interned */
+    int64_t cpu, memory;
+    uint32_t devices;
+};
+
 struct mix {
     struct counted items[MIX_SHAPES_MAX]; /* shape->counted is the index + 1 */
     uint32_t count;
     uint64_t total;           /* tasks */
     uint64_t fresh;           /* of these, counted since it was looked at last */
     int64_t gone;             /* shares of shapes that are no longer counted */
-    uint64_t inventory_epoch; /* of sched.inventory_epoch + 1, when it was made; 0 = never */
+    uint64_t inventory_epoch; /* of sched.inventory_epoch + 1, when it was looked at; 0 = never */
+    uint64_t inventory_hash;  /* of the capacity by kind, when the form was made */
+    VEC(struct kind) kinds;   /* node.kind is the index + 1 */
     size_t weight_cap;        /* elements of form.weight */
     struct score_mix form;
 };
@@ -38,6 +46,7 @@ void mix_free(struct mix *m)
     if (m == NULL)
         return;
     free(m->form.weight);
+    vec_done(&m->kinds);
     free(m);
 }
 
@@ -107,12 +116,49 @@ void mix_learn_job(struct sched *s, const struct job_shape *job)
         mix_learn(s, job->tasks[t].shape, 1);
 }
 
+/* ---- kinds of node ----------------------------------------------------------------------- */
+
+void mix_kind_set(struct sched *s, struct node *n)
+{
+    struct mix *m = s->mix;
+    for (size_t i = 0; i < m->kinds.len; i++) {
+        const struct kind *k = &m->kinds.items[i];
+        if (k->type != n->gpu_type || k->cpu != n->cpu || k->memory != n->memory ||
+            k->devices != n->whole_count)
+            continue;
+        n->kind = (uint32_t)i + 1;
+        return;
+    }
+    n->kind = 0;
+    if (m->kinds.len == SCORE_KINDS_MAX)
+        return;
+    vec_push(&m->kinds, ((struct kind){n->gpu_type, n->cpu, n->memory, n->whole_count}));
+    n->kind = (uint32_t)m->kinds.len;
+}
+
+/* GPU of the inventory by kind, in milli; nodes that are down are part of it. */
+struct capacity {
+    int64_t milli[SCORE_KINDS_MAX + 1], all;
+};
+
+static struct capacity capacity_of(const struct sched *s)
+{
+    struct capacity c = {0};
+    for (size_t i = 0; i < s->node_list.len; i++) {
+        const struct node *n = s->node_list.items[i];
+        c.milli[n->kind] += (int64_t)n->whole_count * WHOLE_MILLI;
+        c.all += (int64_t)n->whole_count * WHOLE_MILLI;
+    }
+    return c;
+}
+
 /* ---- making the form --------------------------------------------------------------------- */
 
 /* One request of the mix, with what there is of the inventory to serve it. */
 struct part {
-    int64_t share; /* SCORE_ONE = all */
-    int64_t cpu;
+    int64_t tasks;
+    int64_t share; /* of the weight of all, SCORE_ONE = all */
+    int64_t cpu, memory;
     uint32_t device_count;
     int32_t milli; /* of each device */
     uint32_t type_count;
@@ -122,10 +168,9 @@ struct part {
 
 struct parts {
     VEC(struct part) items;
-    uint64_t tasks;
 };
 
-static int by_frequency(const void *a, const void *b)
+static int by_weight(const void *a, const void *b)
 {
     const struct part *x = a, *y = b;
     if (x->share != y->share)
@@ -136,8 +181,9 @@ static int by_frequency(const void *a, const void *b)
 static struct part part_of(const struct counted *c, uint32_t seen)
 {
     const struct shape *shape = c->shape;
-    struct part p = {.share = (int64_t)c->tasks,
+    struct part p = {.tasks = (int64_t)c->tasks,
                      .cpu = shape->cpu,
+                     .memory = shape->memory,
                      .device_count = shape->device_count,
                      .milli = shape->device_milli,
                      .type_count = shape->type_count,
@@ -150,28 +196,28 @@ static struct part part_of(const struct counted *c, uint32_t seen)
     return p;
 }
 
-/* The most frequent requests, and the two that are always expected; shares add up to SCORE_ONE,
+/* All requests, heaviest first, and the two that are always expected; shares add up to SCORE_ONE,
  * but for rounding. */
 static void parts_collect(const struct mix *m, uint32_t largest_node, struct parts *parts)
 {
     for (uint32_t i = 0; i < m->count; i++)
         vec_push(&parts->items, part_of(&m->items[i], i));
-    if (parts->items.len > 1)
-        qsort(parts->items.items, parts->items.len, sizeof(struct part), by_frequency);
-    uint64_t covered = 0;
-    size_t kept = 0;
-    while (kept < parts->items.len && covered * COVER_DENOM < m->total * COVER_NUMER)
-        covered += (uint64_t)parts->items.items[kept++].share;
-    parts->items.len = kept;
-    struct part one = {.share = 1, .device_count = 1, .milli = WHOLE_MILLI};
-    struct part all = {.share = 1, .device_count = largest_node, .milli = WHOLE_MILLI};
+    struct part one = {.tasks = 1, .device_count = 1, .milli = WHOLE_MILLI, .seen = m->count};
+    struct part node = one;
+    node.device_count = largest_node;
     vec_push(&parts->items, one);
     if (largest_node > 1)
-        vec_push(&parts->items, all);
-    covered += largest_node > 1 ? 2 : 1;
-    for (size_t i = 0; i < parts->items.len; i++)
-        parts->items.items[i].share =
-            parts->items.items[i].share * SCORE_ONE / (int64_t)covered; /* MIX_WINDOW * ONE fits */
+        vec_push(&parts->items, node);
+    int64_t sum = 0;
+    for (size_t i = 0; i < parts->items.len; i++) {
+        struct part *p = &parts->items.items[i];
+        int64_t more = p->device_count > 1 ? p->device_count - 1 : 0;
+        p->share = p->tasks * (WEIGHT_ONE + WEIGHT_MORE * more);
+        sum += p->share;
+    }
+    qsort(parts->items.items, parts->items.len, sizeof(struct part), by_weight);
+    for (size_t i = 0; i < parts->items.len; i++) /* MIX_WINDOW, devices and SCORE_ONE: 2^58 */
+        parts->items.items[i].share = parts->items.items[i].share * SCORE_ONE / sum;
 }
 
 static bool type_row(const struct score_mix *f, const char *type, uint32_t *ret_row)
@@ -259,86 +305,83 @@ static void ratio_make(struct score_mix *f, const struct parts *parts)
     f->cpu_per_gpu = milli > 0 ? (int64_t)(cpu * WHOLE_MILLI / milli) : 0;
 }
 
-/* Of the inventory, per row of the form, in milli-GPU. */
-struct capacity {
-    int64_t milli[SCORE_TYPES_MAX + 1];
-};
-
-static struct capacity capacity_of(const struct sched *s, const struct score_mix *f)
+/* Could a node of that kind hold it, if it were empty? */
+static bool kind_holds(const struct kind *k, const struct part *p)
 {
-    struct capacity c = {0};
-    for (size_t i = 0; i < s->node_list.len; i++) {
-        const struct node *n = s->node_list.items[i];
-        uint32_t row = 0;
-        type_row(f, n->gpu_type, &row);
-        c.milli[row] += (int64_t)n->whole_count * WHOLE_MILLI;
-    }
-    return c;
+    return k->devices >= p->device_count && k->cpu >= p->cpu && k->memory >= p->memory &&
+           accepts(p, k->type);
 }
 
-/* Demand that names a type, spread over what it accepts, per GPU of it, if all of the demand
- * together were as large as the inventory. */
-static void scarcity_make(struct score_mix *f, const struct parts *parts, const struct capacity *c)
+static void scarcity_make(struct score_mix *f, const struct mix *m, const struct parts *parts,
+                          const struct capacity *c)
 {
-    int64_t all = 0;
-    for (uint32_t row = 0; row <= f->type_count; row++)
-        all += c->milli[row];
     __int128 demand = 0;
+    memset(f->scarcity, 0, sizeof(f->scarcity));
     for (size_t i = 0; i < parts->items.len; i++) {
         const struct part *p = &parts->items.items[i];
-        demand += (__int128)p->share * p->milli * p->device_count;
+        demand += (__int128)p->tasks * p->milli * p->device_count;
     }
-    memset(f->scarcity, 0, sizeof(f->scarcity));
     for (size_t i = 0; i < parts->items.len && demand > 0; i++) {
         const struct part *p = &parts->items.items[i];
         int64_t accepted = 0;
-        for (uint32_t t = 0; t < f->type_count && p->type_count > 0; t++)
-            accepted += accepts(p, f->types[t]) ? c->milli[t + 1] : 0;
-        if (accepted == 0)
+        for (size_t k = 0; k < m->kinds.len; k++)
+            accepted += kind_holds(&m->kinds.items[k], p) ? c->milli[k + 1] : 0;
+        if (p->device_count == 0 || accepted == 0 || accepted > c->all / 2)
             continue;
-        __int128 asked = (__int128)p->share * p->milli * p->device_count * all;
-        int64_t per_gpu = (int64_t)(asked / accepted * SCORE_ONE / demand);
-        for (uint32_t t = 0; t < f->type_count; t++)
-            if (accepts(p, f->types[t]))
-                f->scarcity[t + 1] += per_gpu;
+        __int128 asked = (__int128)p->tasks * p->milli * p->device_count * c->all;
+        int64_t per_gpu = (int64_t)(asked * SCORE_ONE / accepted / demand);
+        for (size_t k = 0; k < m->kinds.len; k++)
+            if (kind_holds(&m->kinds.items[k], p))
+                f->scarcity[k + 1] += per_gpu;
     }
-    for (uint32_t row = 1; row <= f->type_count; row++)
-        if (f->scarcity[row] > SCARCITY_MAX)
-            f->scarcity[row] = SCARCITY_MAX;
+    for (uint32_t k = 1; k <= SCORE_KINDS_MAX; k++)
+        if (f->scarcity[k] > SCARCITY_MAX)
+            f->scarcity[k] = SCARCITY_MAX;
 }
 
-static void form_make(const struct sched *s, struct mix *m)
+/* Largest amounts of one node. */
+static uint32_t largest_make(const struct sched *s, struct score_mix *f)
 {
-    struct score_mix *f = &m->form;
-    uint32_t largest_node = 1;
+    uint32_t devices = 1;
     f->cpu_max = 1;
     for (size_t i = 0; i < s->node_list.len; i++) {
         const struct node *n = s->node_list.items[i];
-        largest_node = n->whole_count > largest_node ? n->whole_count : largest_node;
+        devices = n->whole_count > devices ? n->whole_count : devices;
         if (n->cpu != SCHED_UNLIMITED && n->cpu > f->cpu_max)
             f->cpu_max = n->cpu;
     }
-    f->milli_max = (int64_t)largest_node * WHOLE_MILLI;
-    struct parts parts = {0};
-    parts_collect(m, largest_node, &parts);
-    f->need_count = f->cpu_count = f->type_count = 0;
+    f->milli_max = (int64_t)devices * WHOLE_MILLI;
+    return devices;
+}
+
+/* The tables of needs, amounts of CPU and types; parts that they do not hold are dropped. */
+static void tables_make(struct score_mix *f, struct parts *parts)
+{
     size_t kept = 0;
-    for (size_t i = 0; i < parts.items.len; i++)
-        if (parts.items.items[i].device_count == 0 || tables_add(f, &parts.items.items[i]))
-            parts.items.items[kept++] = parts.items.items[i];
-    parts.items.len = kept;
+    f->need_count = f->cpu_count = f->type_count = 0;
+    for (size_t i = 0; i < parts->items.len; i++)
+        if (parts->items.items[i].device_count == 0 || tables_add(f, &parts->items.items[i]))
+            parts->items.items[kept++] = parts->items.items[i];
+    parts->items.len = kept;
     qsort(f->needs, f->need_count, sizeof(f->needs[0]), by_milli);
     qsort(f->cpus, f->cpu_count, sizeof(f->cpus[0]), by_amount);
+}
+
+static void form_make(const struct sched *s, struct mix *m, const struct capacity *capacity)
+{
+    struct score_mix *f = &m->form;
+    struct parts parts = {0};
+    parts_collect(m, largest_make(s, f), &parts);
+    tables_make(f, &parts);
     size_t size = (size_t)(f->type_count + 1) * (f->cpu_count + 1) * f->need_count;
     if (size > m->weight_cap)
         f->weight = vec_grow(f->weight, &m->weight_cap, size, sizeof(*f->weight));
     memset(f->weight, 0, size * sizeof(*f->weight));
-    for (size_t i = 0; i < kept; i++)
+    for (size_t i = 0; i < parts.items.len; i++)
         if (parts.items.items[i].device_count > 0)
             weights_add(f, &parts.items.items[i]);
     ratio_make(f, &parts);
-    struct capacity capacity = capacity_of(s, f);
-    scarcity_make(f, &parts, &capacity);
+    scarcity_make(f, m, &parts, capacity);
     vec_done(&parts.items);
     f->generation++;
 }
@@ -365,19 +408,33 @@ const struct score_mix *mix_current(const struct sched *s)
     return &s->mix->form;
 }
 
+/* Has the inventory become another one? What is up and who is where does not matter. */
+static bool inventory_differs(struct sched *s, const struct capacity *c)
+{
+    struct mix *m = s->mix;
+    uint64_t hash = map_hash(c, sizeof(*c));
+    bool differs = m->inventory_epoch == 0 || hash != m->inventory_hash;
+    m->inventory_hash = hash;
+    m->inventory_epoch = s->inventory_epoch + 1;
+    return differs;
+}
+
 void mix_refresh(struct sched *s)
 {
     struct mix *m = s->mix;
-    bool same = m->inventory_epoch == s->inventory_epoch + 1;
-    if (same && m->fresh * MIX_DRIFT < m->total)
+    bool looks = m->inventory_epoch != s->inventory_epoch + 1;
+    bool counts = m->fresh > 0 && m->fresh * MIX_DRIFT >= m->total;
+    if (!looks && !counts)
         return;
-    bool looked = m->fresh > 0;
-    m->fresh = 0;
-    if (same && (!looked || !has_drifted(m)))
+    struct capacity capacity = capacity_of(s);
+    bool due = looks && inventory_differs(s, &capacity);
+    due = (counts && has_drifted(m)) || due;
+    if (counts)
+        m->fresh = 0;
+    if (!due)
         return;
-    m->inventory_epoch = s->inventory_epoch + 1;
     m->gone = 0;
     for (uint32_t i = 0; i < m->count; i++)
         m->items[i].used = share_of(m, i);
-    form_make(s, m);
+    form_make(s, m, &capacity);
 }

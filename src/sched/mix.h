@@ -13,11 +13,15 @@
  * then.
  *
  * Use. score.h needs the mix in a form made for fast questions: struct score_mix. It is made
- * anew when the inventory changed, or when the counts have moved away by more than MIX_DRIFT of
- * their weight: a steady mix keeps its generation, and with it every score that is cached.
- * Only the most frequent shapes that cover 95% of the tasks take part, as in Weng et al.,
- * "Beware of Fragmentation" (USENIX ATC 2023); one GPU and a whole node are always among them,
- * so that large holes are kept before anything has been seen.
+ * anew when the inventory is another one, or when the counts have moved away by more than
+ * MIX_DRIFT of their weight: a steady mix keeps its generation, and with it every score that is
+ * cached. A request for k devices weighs 1 + 0.7 (k - 1) times its number: large holes take long
+ * to come back. One GPU and a whole node are always in the mix, so that such holes are kept
+ * before anything has been seen. The heaviest requests come first; what the tables do not hold is
+ * left out.
+ *
+ * Kinds. Nodes of the same type, CPU, memory and number of devices are of one kind; kind 0 stands
+ * for all beyond SCORE_KINDS_MAX.
  *
  * Ownership: struct sched owns both; the mix holds references to the shapes it counts.
  */
@@ -40,6 +44,9 @@ void mix_free(struct mix *m);
 void mix_learn(struct sched *s, struct shape *shape, uint64_t tasks);
 /* Likewise for all tasks of a workload. */
 void mix_learn_job(struct sched *s, const struct job_shape *job);
+
+/* Sets the kind of a node that is new or has changed. */
+void mix_kind_set(struct sched *s, struct node *n);
 
 /* What scores are made with; stays as it is until the next call of mix_refresh(). */
 const struct score_mix *mix_current(const struct sched *s);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/qty.h"
+#include "sched/mix.h"
 #include "sched/move.h"
 #include "sched/queue.h"
 #include "sched/shape.h"
@@ -288,6 +289,7 @@ int sched_node_set(struct sched *s, const struct sched_node *node)
     window_changed(s, n, false);
     node_labels(s, n, node);
     node_domains(s, n);
+    mix_kind_set(s, n);
     if (n->up != node->up) {
         n->up = node->up;
         task_node_lost(s, n, !node->up);

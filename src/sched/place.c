@@ -7,6 +7,7 @@
 #include "sched/fit.h"
 #include "sched/gate.h"
 #include "sched/index.h"
+#include "sched/mix.h"
 #include "sched/node.h"
 #include "sched/shape.h"
 #include "sched/task.h"
@@ -45,44 +46,66 @@ struct run {
 
 /* ---- choosing a node --------------------------------------------------------------------- */
 
-/* Up to four parts, each below 2^21 (devices, or milli of all of them), the first decides. */
-static struct index_score score_of(const struct sched *s, const struct index_key *key,
-                                   const struct node *n, const struct fit *f)
+/* Services spread: as many nodes as possible, and on each what is idle. Up to four parts, each
+ * below 2^21 (devices, or milli of all of them), the first decides. */
+static struct index_score spread_score(const struct node *n, const struct fit *f)
+{
+    return (struct index_score){n->mark, (uint64_t)f->opened << 42 |
+                                             (uint64_t)(DEVICES_MAX - f->idle) << 21 |
+                                             (uint64_t)f->slack};
+}
+
+/* MIG slices: the profile with the fewest left, then the fullest node. */
+static struct index_score slices_score(const struct fit *f)
+{
+    return (struct index_score){(uint64_t)f->slack, (uint64_t)f->idle};
+}
+
+/* Everything else packs by what it leaves for others; see score.h. Before that: a node that holds
+ * what is left of the gang, or most of it; and for work without devices one that has none. */
+static struct index_score pack_score(const struct sched *s, const struct index_key *key,
+                                     const struct node *n, const struct fit *f, uint16_t *devices)
 {
     const struct shape *shape = key->shape;
-    uint64_t part[4] = {0};
-    uint32_t whole = shape_whole(shape);
-    if (key->spread) {
-        part[0] = n->mark;
-        part[1] = f->opened;
-        part[2] = DEVICES_MAX - f->idle;
-        part[3] = (uint64_t)f->slack;
-    } else if (whole > 0) {
-        part[0] = f->idle < key->rest;
-        part[1] = f->idle < key->rest ? DEVICES_MAX - f->idle : f->idle;
-    } else if (shape->mig_count > 0) {
-        part[0] = (uint64_t)f->slack;
-        part[1] = f->idle;
-    } else if (shape->device_count > 0) {
-        part[0] = f->opened;
-        part[1] = (uint64_t)f->slack;
-        part[2] = f->idle;
-    } else { /* leave hosts of idle devices to those who need them */
-        part[0] = f->idle;
-        part[1] = n->device_count;
-    }
-    uint64_t avoided = n->avoid_until_ms > s->now_ms ? INDEX_AVOIDED : 0;
-    return (struct index_score){avoided | part[0], part[1] << 42 | part[2] << 21 | part[3]};
+    uint64_t first = 0;
+    if (shape_whole(shape) > 0 && f->idle < key->rest)
+        first = DEVICES_MAX + 1 - f->idle;
+    else if (!shape_has_devices(shape))
+        first = n->device_count > 0;
+    int64_t cost = score_place(mix_current(s), n, shape, key->mask, devices, f->count);
+    return (struct index_score){first, (uint64_t)cost ^ (1ULL << 63)}; /* keeps the order */
 }
 
 /* INDEX_NO_PLACE where it does not fit; whether the node takes work is not asked. */
 static struct index_score score_on(struct sched *s, const struct index_key *key,
                                    const struct node *n)
 {
+    uint16_t *devices = s->placing->trial;
     struct fit f;
-    if (!fit_node(n, key->shape, key->mask, s->placing->trial, &f))
+    if (!fit_node(n, key->shape, key->mask, devices, &f))
         return INDEX_NO_PLACE;
-    return score_of(s, key, n, &f);
+    struct index_score score;
+    if (key->spread)
+        score = spread_score(n, &f);
+    else if (key->shape->mig_count > 0)
+        score = slices_score(&f);
+    else
+        score = pack_score(s, key, n, &f, devices);
+    if (n->avoid_until_ms > s->now_ms)
+        score.hi |= INDEX_AVOIDED;
+    return score;
+}
+
+/* Does it fit? The devices that it would take are in PLACING.trial then. */
+static bool devices_on(const struct run *r, const struct node *n, const struct shape *shape,
+                       struct fit *ret_fit)
+{
+    uint16_t *devices = r->p->trial;
+    if (!fit_node(n, shape, r->mask, devices, ret_fit))
+        return false;
+    if (!r->job->spread)
+        score_place(mix_current(r->s), n, shape, r->mask, devices, ret_fit->count);
+    return true;
 }
 
 /* What the index asks; see index_score_fn. Nodes with a window are looked at one by one: whether
@@ -212,7 +235,7 @@ static void best_offer(const struct run *r, const struct index_question *q, stru
     if (!node_usable(r, n, q->shape) || !type_has_room(r, n, q->shape))
         return;
     struct index_score score = score_on(r->s, &q->key, n);
-    uint32_t rank = fit_type_rank(n, q->shape);
+    uint32_t rank = fit_type_rank(n->gpu_type, q->shape);
     const struct node *b = best->node;
     if (!index_places(score) || (b != NULL && index_better(best->score, best->rank, score, rank)))
         return;
@@ -227,7 +250,8 @@ static struct node *choose(const struct run *r, const struct shape *shape)
     struct best best = {0};
     struct node *indexed;
     /* where the best of all is of a type without room, the best of those with room is looked for */
-    if (s->node_list.len >= s->index_from && index_find(s, &q, judge, 1, &indexed) &&
+    if (s->node_list.len >= s->index_from &&
+        index_find(s, &q, judge, mix_current(s)->generation, &indexed) &&
         (indexed == NULL || type_has_room(r, indexed, shape))) {
         if (s->windows.len == 0)
             return indexed;
@@ -250,14 +274,13 @@ static bool place_task(struct run *r, uint32_t t)
     if (!r->job->spread && p->spots.len > 0) { /* stay where the gang is */
         const struct spot *last = &p->spots.items[p->spots.len - 1];
         if (last->shape == shape && node_usable(r, last->node, shape) &&
-            type_has_room(r, last->node, shape) &&
-            fit_node(last->node, shape, r->mask, p->trial, &f)) {
+            type_has_room(r, last->node, shape) && devices_on(r, last->node, shape, &f)) {
             spot_add(r, t, shape, last->node, p->trial, f.count);
             return true;
         }
     }
     struct node *best = choose(r, shape);
-    if (best == NULL || !fit_node(best, shape, r->mask, p->trial, &f))
+    if (best == NULL || !devices_on(r, best, shape, &f))
         return false;
     spot_add(r, t, shape, best, p->trial, f.count);
     uint32_t whole = shape_whole(shape);

@@ -3,12 +3,13 @@
  * Placement: where would the tasks of a gang go?
  *
  * place_gang() answers for all of them together or not at all, in the views of a mask, and
- * leaves those views as they were; the spots are in s->placing until the next call. Whole jobs
- * pack: the node that holds what is left of the gang with the least to spare, else the emptiest
- * one, and no further node while the last still has room. Fractions prefer devices that are
- * shared already and then the tightest (but for a gang whose tasks want parts of several devices
- * and find no room so: then the emptiest); services spread. Preferred types come first, nodes where
- * launches fail come last, and ties go by node order.
+ * leaves those views as they were; the spots are in s->placing until the next call. A gang goes
+ * where what is left of it fits, else to the emptiest node, and to no further node while the last
+ * still has room. Among such nodes, and for everything else, that one is taken which leaves the
+ * most for others: score.h, down to the device (but for a gang whose tasks want parts of several
+ * devices and find no room so: then the emptiest). Work without devices prefers nodes that have
+ * none; services spread. Preferred types come first, nodes where launches fail come last, and ties
+ * go by node order.
  *
  * A gang that must start as a whole is placed hardest task first; of an elastic workload the
  * tasks come in start order, and none starts before one of higher rank.

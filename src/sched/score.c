@@ -8,8 +8,8 @@
 
 /* Weights, chosen on one half of the public traces' shuffles; see docs/benchmarks.md. */
 #define LEFTOVER_MILLI 30   /* a wholly free node of the largest kind, against a full one */
-#define STARVE_PERMILLE 300 /* of a GPU that cannot be fed */
-#define SCARCE_PERMILLE 1000
+#define STARVE_PERMILLE 400 /* of a GPU that cannot be fed */
+#define SCARCE_PERMILLE 2000
 
 /* Room on the devices of a node that are not slices, largest first. */
 struct rooms {
@@ -123,7 +123,7 @@ static int64_t useful(const struct score_mix *mix, const int32_t *weights, const
 
 struct before {
     const struct score_mix *mix;
-    uint32_t row;
+    uint32_t row, kind;
     int64_t cpu;
     int64_t useful;
     struct rooms rooms;
@@ -134,6 +134,7 @@ static void before_init(struct before *b, const struct score_mix *mix, const str
 {
     b->mix = mix;
     b->row = mix_row(mix, n->gpu_type);
+    b->kind = n->kind;
     b->cpu = cpu_free(n, mask);
     rooms_of(n, mask, &b->rooms);
     b->useful = useful(mix, mix_weights(mix, b->row, b->cpu), &b->rooms);
@@ -166,7 +167,7 @@ static int64_t cost(const struct before *b, int64_t cpu_taken, const struct room
     int64_t unfed = starved(mix, cpu, after->idle) - starved(mix, b->cpu, b->rooms.idle);
     return lost - taken * SCORE_ONE + leftover(mix, cpu, after->idle) +
            unfed * SCORE_ONE * STARVE_PERMILLE / 1000 +
-           taken * mix->scarcity[b->row] * SCARCE_PERMILLE / 1000;
+           taken * mix->scarcity[b->kind] * SCARCE_PERMILLE / 1000;
 }
 
 static void copy_rooms(struct rooms *to, const struct rooms *from)

@@ -9,11 +9,13 @@
  *      over the observed mix of requests is the useful idle GPU; what a placement takes of it
  *      beyond its own size is fragmentation. This is the gradient of Weng et al., "Beware of
  *      Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient Descent"
- *      (USENIX ATC 2023), kept exact instead of cut to a hundred steps.
+ *      (USENIX ATC 2023), kept exact instead of cut to a hundred steps. Requests for several
+ *      devices weigh more than their number (mix.h), so that whole nodes stay free for them.
  *   2. Leftover. Of nodes that are equal in that, the fuller one, by CPU and GPU.
  *   3. Starvation. GPUs that the node could no longer feed with the CPU that a GPU of the mix
  *      takes along.
- *   4. Scarcity. A device type that much of the mix insists on is left to that part.
+ *   4. Scarcity. Some requests accept few kinds of node: they name a type, or ask for more CPU,
+ *      memory or devices than most nodes have. Those kinds are left to them.
  *
  * Invariants. Integer arithmetic, no overflow for inventories within the limits of world.h; the
  * same (mix, node state, shape, view mask) gives the same cost and devices, so both may be
@@ -24,6 +26,7 @@
  *
  *     if (fit_node(n, shape, mask, devices, &fit)) {
  *         int64_t cost = score_place(mix_current(s), n, shape, mask, devices, fit.count);
+ *     }
  */
 #ifndef ALLOT_SCHED_SCORE_H
 #define ALLOT_SCHED_SCORE_H
@@ -33,7 +36,8 @@
 #define SCORE_ONE (1LL << 20)
 #define SCORE_NEEDS_MAX 64 /* distinct (devices, milli) of a mix */
 #define SCORE_CPUS_MAX 128 /* distinct amounts of CPU */
-#define SCORE_TYPES_MAX 32 /* device types that requests name */
+#define SCORE_TYPES_MAX 32  /* device types that requests name */
+#define SCORE_KINDS_MAX 128 /* kinds of node */
 
 struct score_need {
     int32_t milli; /* of each device */
@@ -47,9 +51,11 @@ struct score_mix {
     struct score_need needs[SCORE_NEEDS_MAX]; /* largest milli first */
     int64_t cpus[SCORE_CPUS_MAX];             /* ascending */
     const char *types[SCORE_TYPES_MAX];       /* interned; row 1 + index. Row 0: any other type */
-    int64_t scarcity[SCORE_TYPES_MAX + 1];    /* constrained demand per GPU, SCORE_ONE = 1 */
-    int64_t cpu_per_gpu;                      /* millicores that a GPU of the mix takes along */
-    int64_t cpu_max, milli_max;               /* of the largest node */
+    /* By node.kind: what is asked of it by requests that accept few kinds, per GPU of it, if all
+     * demand together were as large as the inventory. SCORE_ONE = all of it. */
+    int64_t scarcity[SCORE_KINDS_MAX + 1];
+    int64_t cpu_per_gpu;        /* millicores that a GPU of the mix takes along */
+    int64_t cpu_max, milli_max; /* of the largest node */
     /* Share of the mix, SCORE_ONE = all of it: who has need n, accepts the type, and asks for at
      * most the r-th amount of CPU: weight[(row * (cpu_count + 1) + r) * need_count + n]. */
     int32_t *weight;

@@ -159,6 +159,7 @@ static bool shape_equal(const struct shape *shape, const struct sched_request *r
     return shape->device_count == r->device_count && shape->device_milli == r->device_milli &&
            shape->device_memory == r->device_memory_bytes && shape->cpu == r->cpu_milli &&
            shape->memory == r->memory_bytes && shape->only_node == r->only_node &&
+           shape->types_equal == r->gpu_types_equal &&
            shape_lists_equal(shape, l);
 }
 
@@ -191,6 +192,7 @@ int shape_get(struct sched *s, const struct sched_request *r, struct shape **ret
             .cpu = r->cpu_milli,
             .memory = r->memory_bytes,
             .only_node = r->only_node,
+            .types_equal = r->gpu_types_equal,
             .mig_count = (uint32_t)lists.mig.len,
             .type_count = (uint32_t)lists.types.len,
             .label_count = (uint32_t)lists.labels.len,

@@ -296,7 +296,8 @@ static uint32_t state_key(struct sched *s, struct states *st, const struct node 
     st->key[2] = (uint64_t)cpu;
     st->key[3] = (uint64_t)memory;
     st->key[4] = (uint64_t)idle << 32 | n->device_count;
-    st->key[5] = (uint64_t)n->whole_count << 1 | (uint64_t)n->windowed;
+    st->key[5] =
+        (uint64_t)n->kind << 32 | (uint64_t)n->whole_count << 1 | (uint64_t)n->windowed;
     struct device_words *devices = (struct device_words *)(st->key + HEAD_WORDS);
     for (uint32_t d = 0; d < n->device_count; d++)
         devices[d] = device_state(&n->devices[d], st->mask);

@@ -8,13 +8,13 @@
  * the state of a node and not on which node it is; so costs are kept by state (index.h), and a
  * node that returns to a state it, or any other, had before costs nothing to judge.
  *
- * What makes a state, for one mask of views: type; whether the node takes work, is avoided, has a
- * maintenance window ahead;
- * tasks of the workload being placed (mark); free CPU and memory, idle devices; and of each device
- * its memory, what is free of it and of its compute, whether it is idle, its MIG profile. Devices
- * are compared as a multiset: which of them it is does not matter to any request but one for parts
- * of several devices, and such requests do not come here (states_serve()). Labels, topology
- * domains and the order of nodes are no part of it; the index sees to them.
+ * What makes a state, for one mask of views: type and kind (mix.h); whether the node takes work, is
+ * avoided, has a maintenance window ahead; tasks of the workload being placed (mark); free CPU and
+ * memory, idle devices; and of each device its memory, what is free of it and of its compute,
+ * whether it is idle, its MIG profile. Devices are compared as a multiset: which of them it is does
+ * not matter to any request but one for parts of several devices, and such requests do not come
+ * here (states_serve()). Labels, topology domains and the order of nodes are no part of it; the
+ * index sees to them.
  *
  * Slots. The nodes are numbered anew, by type and then in node order, each type from a multiple of
  * SLOT_BLOCK on; so what looks for one type looks at a range.

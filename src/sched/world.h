@@ -88,6 +88,7 @@ struct shape {          /* of one task's request */
     uint32_t mig_count, type_count, label_count;
     int64_t device_memory, cpu, memory;
     uint64_t only_node;
+    bool types_equal; /* no order of preference */
     uint32_t counted; /* of mix.c: its place there + 1 */
     struct mig_need *mig;
     const char **types;
@@ -324,6 +325,7 @@ struct node {
     uint64_t refused_by;       /* the last workload whose launch failed here */
     uint32_t refusals;         /* in a row by different workloads */
     int64_t avoid_until_ms;    /* not used before then where another node fits */
+    uint32_t kind;             /* of mix.c: same type, CPU, memory and number of devices */
     bool touched;              /* in sched.touched */
     uint32_t mark;             /* scratch of place.c: tasks of the workload being placed */
     struct state_world *states; /* see states.h; NULL = nobody follows it */

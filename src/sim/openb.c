@@ -247,5 +247,6 @@ struct sched_request openb_sched_request(const struct openb_pod *p)
                                   .cpu_milli = p->cpu_milli,
                                   .memory_bytes = p->memory_bytes,
                                   .gpu_types = p->models,
-                                  .gpu_type_count = p->model_count};
+                                  .gpu_type_count = p->model_count,
+                                  .gpu_types_equal = true};
 }
