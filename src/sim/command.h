@@ -29,6 +29,7 @@ static inline int sim_usage(const struct sim_command *command, FILE *out, int st
     return status;
 }
 
-extern const struct sim_command sim_cmd_scenarios, sim_cmd_random, sim_cmd_replay, sim_cmd_scale;
+extern const struct sim_command sim_cmd_scenarios, sim_cmd_random, sim_cmd_pack, sim_cmd_replay,
+    sim_cmd_scale;
 
 #endif

@@ -7,6 +7,7 @@
 static const struct sim_command *const commands[] = {
     &sim_cmd_scenarios,
     &sim_cmd_random,
+    &sim_cmd_pack,
     &sim_cmd_replay,
     &sim_cmd_scale,
 };

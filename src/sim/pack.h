@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The packing benchmark: how much of a GPU cluster is left when pods arrive until it is full?
+ *
+ * Purpose. The experiment of Weng et al., "Beware of Fragmentation: Scheduling GPU-Sharing
+ * Workloads with Fragmentation Gradient Descent" (USENIX ATC 2023), step by step, with its
+ * policies made anew beside the scheduler of this project. An empty cluster; the pods of a list,
+ * shuffled, and drawn again until 130% of its GPUs are asked for; each is placed at once or
+ * dropped for ever. What is recorded is the part of all GPUs that is not allocated, against the
+ * part that was asked for so far.
+ *
+ * Parts. pack_workload.c makes cluster and arrivals, pack_mix.c measures fragmentation,
+ * pack_policy.c holds the published policies, pack_place.c places pods by one of them,
+ * pack_sched.c places them with the scheduler library itself, pack_run.c runs seeds and keeps the
+ * curves, cmd_pack.c is the command.
+ *
+ * Invariants. The same lists, policy, seed and ties give the same figures on every machine:
+ * floating point is used for scores and means here, in one order. (The scheduler uses none.)
+ *
+ * Units: millicores, bytes, milli-GPU; percents of the cluster's GPUs.
+ * Ownership: whoever makes a structure frees it; a run borrows cluster and shapes. One thread.
+ */
+#ifndef ALLOT_SIM_PACK_H
+#define ALLOT_SIM_PACK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/rng.h"
+#include "base/vec.h"
+#include "sim/openb.h"
+
+#define PACK_WHOLE 1000
+#define PACK_ARRIVAL_PERCENT 130 /* at which a run ends */
+#define PACK_POINTS (PACK_ARRIVAL_PERCENT + 1)
+#define PACK_MODELS_MAX 64
+
+enum pack_class { PACK_CPU_ONLY, PACK_FRACTION, PACK_ONE_GPU, PACK_MANY_GPUS, PACK_CLASSES };
+
+/* ---- cluster and arrivals ---------------------------------------------------------------- */
+
+struct pack_shape { /* what a pod asks for; equal ones are one */
+    int64_t cpu, memory;
+    uint32_t devices;
+    int32_t milli;               /* of each device */
+    uint64_t models;             /* bit per model; all bits = any */
+    uint64_t frequency;          /* in the list */
+    const struct openb_pod *pod; /* one of them */
+    enum pack_class class_;
+};
+
+struct pack_node {
+    int64_t cpu, memory;     /* free */
+    int64_t idle;            /* free milli-GPU, all devices together */
+    uint64_t kinds;          /* of the pods on it: bit 0 fractions, bit k those with k whole GPUs */
+    uint32_t devices, whole; /* in all; wholly free ones */
+    uint32_t model;          /* bit number */
+    const struct openb_node *node;
+    int32_t room[OPENB_DEVICES_MAX];
+};
+
+struct pack_cluster { /* as it is when empty, nodes by name */
+    struct pack_node *nodes;
+    size_t count;
+    int64_t capacity; /* milli-GPU */
+    const char *models[PACK_MODELS_MAX];
+    uint32_t model_count;
+};
+
+struct pack_list { /* a pod list */
+    struct pack_shape *shapes;
+    size_t shape_count;
+    uint32_t *pods; /* index of the shape, in the order of the list */
+    size_t count;
+};
+
+struct pack_arrivals {
+    VEC(uint32_t) shapes;
+};
+
+/* The nodes with GPUs of a list, empty. 0, or -EINVAL with ERR: none, or too many models. */
+int pack_cluster_make(const struct openb_nodes *nodes, struct pack_cluster *ret_cluster,
+                      struct err *err);
+/* Frees it; a zeroed one is fine. */
+void pack_cluster_free(struct pack_cluster *c);
+/* Shapes and pods of a list; models that no node has are none. 0, or -EINVAL with ERR: empty. */
+int pack_list_make(const struct openb_pods *pods, const struct pack_cluster *c,
+                   struct pack_list *ret_list, struct err *err);
+/* Frees it; a zeroed one is fine. */
+void pack_list_free(struct pack_list *l);
+/* What arrives: the list in an order of RNG's, lengthened by draws or cut until 130% of CAPACITY
+ * are asked for. */
+void pack_arrivals_make(const struct pack_list *l, int64_t capacity, struct rng *rng,
+                        struct pack_arrivals *ret_arrivals);
+
+static inline int64_t pack_shape_milli(const struct pack_shape *s)
+{
+    return (int64_t)s->devices * s->milli;
+}
+/* Does it ask for part of one device? */
+static inline bool pack_shape_fraction(const struct pack_shape *s)
+{
+    return s->devices == 1 && s->milli < PACK_WHOLE;
+}
+/* Is there room for SHAPE on N? */
+bool pack_fits(const struct pack_node *n, const struct pack_shape *shape);
+/* Takes it: a fraction of DEVICE, or the first whole devices that are free. */
+void pack_take(struct pack_node *n, const struct pack_shape *shape, uint32_t device);
+
+/* ---- fragmentation ----------------------------------------------------------------------- */
+
+struct pack_mix; /* the typical workload: the most frequent requests, to 95% of the pods */
+
+/* The typical workload of a list; free with pack_mix_free(). Aborts when out of memory. */
+struct pack_mix *pack_mix_make(const struct pack_list *l, uint32_t model_count);
+/* NULL is fine. */
+void pack_mix_free(struct pack_mix *m);
+/* Idle milli-GPU of N that is of no use to the typical workload, in its mean. */
+double pack_fragmentation(const struct pack_mix *m, const struct pack_node *n);
+
+/* ---- policies ---------------------------------------------------------------------------- */
+
+/* Score of SHAPE on N, on which it fits: 0..100, higher is better. RET_DEVICE: for a fraction. */
+typedef int pack_score_fn(const struct pack_mix *m, struct pack_node *n,
+                          const struct pack_shape *shape, uint32_t *ret_device);
+
+struct pack_policy {
+    const char *name;
+    pack_score_fn *score; /* NULL: the scheduler library decides */
+    bool random_node, random_device;
+};
+
+/* NULL where there is none of that name. */
+const struct pack_policy *pack_policy_find(const char *name);
+/* The I-th; NULL after the last. */
+const struct pack_policy *pack_policy_at(size_t i);
+
+/* ---- placing ----------------------------------------------------------------------------- */
+
+/* One run's state: places or drops one pod after the other. */
+struct pack_placer {
+    const struct pack_cluster *cluster;
+    const struct pack_list *list;
+    const struct pack_mix *mix;
+    const struct pack_policy *policy;
+    struct rng rng;          /* for ties and random choices */
+    bool random_ties;        /* else the first node by name */
+    struct pack_node *nodes; /* as they are now */
+    void *own;               /* of pack_place.c or pack_sched.c */
+};
+
+/* Everything empty. The caller has filled in the first six members; P owns the rest. */
+void pack_place_start(struct pack_placer *p);
+void pack_sched_start(struct pack_placer *p);
+/* Places one pod of SHAPE: the node that took it, or -1: it is dropped. */
+int64_t pack_place_pod(struct pack_placer *p, uint32_t shape);
+int64_t pack_sched_pod(struct pack_placer *p, uint32_t shape);
+/* Frees what start made. */
+void pack_place_end(struct pack_placer *p);
+void pack_sched_end(struct pack_placer *p);
+
+/* ---- runs -------------------------------------------------------------------------------- */
+
+struct pack_point { /* mean over all arrivals that round to that percent */
+    double unallocated, frag_ratio;
+};
+
+struct pack_run {
+    struct pack_point points[PACK_POINTS]; /* NAN where nothing arrived at that percent */
+    uint64_t dropped[PACK_CLASSES], arrived[PACK_CLASSES];
+    uint64_t decisions;
+    int64_t spent_ns; /* in decisions, by the meter */
+};
+
+struct pack_options {
+    const struct pack_cluster *cluster;
+    const struct pack_list *list;
+    const struct pack_mix *mix;
+    const struct pack_policy *policy;
+    bool random_ties;
+    int64_t (*cpu_ns)(void);
+};
+
+/* One seed. */
+void pack_run(const struct pack_options *o, uint64_t seed, struct pack_run *ret_run);
+
+#endif
