@@ -81,6 +81,7 @@ struct sched_config {
     int64_t stale_gang_ms;    /* how long a gang may run below its minimum */
     int64_t min_run_ms;       /* protection from eviction after start; a workload may say more */
     int64_t backoff_ms;       /* first back-off after a failed launch; doubles up to 64 times */
+    uint32_t moves_max;       /* workloads moved for one request, at most; 0 = nobody is moved */
     int64_t past_half_life_ms; /* of past use, which biases weights; 0 = it does not. At least 64
                                   milliseconds, a whole number of 64ths is exact */
     int64_t window_lead_ms;   /* before a maintenance window: what work that does not say how long

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `allot server`: the command line of server.h. */
+#include <errno.h>
+
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/qty.h"
@@ -7,6 +9,8 @@
 #include "bin/server.h"
 #include "cli/cli.h"
 #include "cli/options.h"
+
+#define MOVES_MAX 1000
 
 static const struct cli_option options[] = {
     {.name = "listen",
@@ -27,6 +31,9 @@ static const struct cli_option options[] = {
      .arg = "TIME",
      .help = "how long a gang may run below its minimum (60s)"},
     {.name = "min-run", .arg = "TIME", .help = "protection from eviction after a start (0s)"},
+    {.name = "moves",
+     .arg = "N",
+     .help = "move at most N workloads to make room for one (16; 0 = none)"},
     {.name = "past-use-half-life",
      .arg = "TIME",
      .help = "bias weights by what teams used, halved in this time: 7d (0s = not)"},
@@ -53,6 +60,20 @@ static int time_option(const struct cli_args *args, const char *name, int64_t *r
     const char *text = cli_option_value(args, name);
 
     return text ? qty_parse_duration_ms(text, ret_ms, err) : 0;
+}
+
+static int moves_option(const struct cli_args *args, int64_t *ret_moves, struct err *err)
+{
+    const char *text = cli_option_value(args, "moves");
+    int64_t moves = 0;
+
+    if (text == NULL)
+        return 0;
+    if (qty_parse_int(text, &moves, NULL) < 0 || moves > MOVES_MAX)
+        return err_set(err, -ERANGE, ERR_OUT_OF_RANGE, NULL, NULL,
+                       "option '--moves' takes a number from 0 to %d", MOVES_MAX);
+    *ret_moves = moves > 0 ? moves : -1;
+    return 0;
 }
 
 /* Every value of a repeated option, NULL-terminated; NULL when there is none. */
@@ -92,6 +113,7 @@ static int run(struct cli *cli, const struct cli_args *args)
     if (time_option(args, "hold", &config.hold_ms, &err) < 0 ||
         time_option(args, "stale-gang", &config.stale_gang_ms, &err) < 0 ||
         time_option(args, "min-run", &config.min_run_ms, &err) < 0 ||
+        moves_option(args, &config.moves_max, &err) < 0 ||
         time_option(args, "past-use-half-life", &config.past_half_life_ms, &err) < 0 ||
         time_option(args, "maintenance-lead", &config.window_lead_ms, &err) < 0)
         return cli_fail_usage(cli, &err);

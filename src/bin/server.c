@@ -81,6 +81,7 @@ static int create_core(struct server *s, struct err *err)
         .stale_gang_ms = s->config->stale_gang_ms,
         .min_run_ms = s->config->min_run_ms,
         .window_lead_ms = s->config->window_lead_ms,
+        .moves_max = s->config->moves_max,
         .past_half_life_ms = s->config->past_half_life_ms,
     };
     const struct core_ports ports = {

@@ -22,6 +22,7 @@ struct server_config {
     const char *simulate;  /* "8xH100", "auto:8xH100", or NULL = what the driver finds */
     const char *node_name; /* NULL = host name */
     int64_t hold_ms, stale_gang_ms, min_run_ms, window_lead_ms; /* 0 = default */
+    int64_t moves_max; /* workloads moved for one request; 0 = default, -1 = none */
     int64_t past_half_life_ms;                                  /* 0 = past use does not count */
     int allow_unsandboxed;
     /* NULL-terminated or NULL; see engine/local/engine_local.h. */

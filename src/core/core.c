@@ -362,6 +362,8 @@ static const struct sched_config *scheduler_config(const struct core *core, stru
     if (core->config.stale_gang_ms)
         c->stale_gang_ms = core->config.stale_gang_ms;
     c->min_run_ms = core->config.min_run_ms;
+    if (core->config.moves_max != 0)
+        c->moves_max = core->config.moves_max > 0 ? (uint32_t)core->config.moves_max : 0;
     c->past_half_life_ms = core->config.past_half_life_ms;
     if (core->config.window_lead_ms)
         c->window_lead_ms = core->config.window_lead_ms;

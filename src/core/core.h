@@ -42,6 +42,7 @@ struct core_config {
     int64_t hold_ms;        /* promises; 0 = the scheduler's default */
     int64_t stale_gang_ms;  /* 0 = default */
     int64_t min_run_ms;     /* protection after start; default 0 */
+    int64_t moves_max;      /* workloads moved for one request; 0 = default, -1 = none */
     int64_t past_half_life_ms; /* of past use, which biases weights; 0 = it does not count */
     int64_t window_lead_ms; /* before maintenance, for work of unknown length; 0 = default */
     int64_t token_ttl_ms;   /* default life of a token, 0 = none */

@@ -34,6 +34,7 @@ void sched_config_default(struct sched_config *ret_config)
         .stale_gang_ms = 60 * 1000,
         .min_run_ms = 0,
         .backoff_ms = 5 * 1000,
+        .moves_max = 16,
         .window_lead_ms = 60 * 60 * 1000,
     };
 }

@@ -138,18 +138,18 @@ static bool moves_before(const struct mover *a, const struct mover *b)
     return x->age != y->age ? x->age > y->age : x->id > y->id;
 }
 
-/* Keeps the MOVES_MAX that would be taken first: no more of them ever are. */
+/* Keeps the moves_max that would be taken first: no more of them ever are. */
 static void mover_add(struct search *q, struct workload *v)
 {
     struct mover m = {.unit = {.w = v, .leaf = v->group->team, .task = -1},
                       .price_ms = whole_price(q->s, v)};
     size_t count = q->movers.len;
-    if (count == MOVES_MAX && !moves_before(&m, &q->movers.items[count - 1]))
+    if (count == q->s->config.moves_max && !moves_before(&m, &q->movers.items[count - 1]))
         return;
     for (size_t i = 0; i < count; i++)
         if (q->movers.items[i].unit.w == v)
             return;
-    if (count < MOVES_MAX)
+    if (count < q->s->config.moves_max)
         vec_push(&q->movers, m);
     size_t i = q->movers.len - 1;
     for (; i > 0 && moves_before(&m, &q->movers.items[i - 1]); i--)
@@ -187,7 +187,7 @@ static bool make_room(struct search *q)
     bool room = false;
     if (!worth_a_try(q))
         return false;
-    while (!room && out < q->movers.len && out < MOVES_MAX) {
+    while (!room && out < q->movers.len && out < q->s->config.moves_max) {
         unit_imagine(q->s, &q->movers.items[out++].unit, true);
         room = room_for(q);
     }
@@ -312,7 +312,7 @@ bool move_find(struct sched *s, struct workload *w, const struct gang *gang,
     const struct job_shape *job = w->group->job;
     bool found = false;
     *ret_plan = (struct move_plan){0};
-    if (gang->round > 0 || !enough_free(s, need) ||
+    if (s->config.moves_max == 0 || gang->round > 0 || !enough_free(s, need) ||
         !gate_open(w->group, need, MASK(VIEW_THEN), NULL))
         return false;
     if (gang->total > 1 && s->move_searches < NODES_MAX) {

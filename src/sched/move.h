@@ -6,9 +6,9 @@
  * A move needs no right over anybody: whoever may be started may have room made, if every moved
  * workload finds a new place and its gates are open there (work of a team that is above a lowered
  * limit stays where it is: it would not start again). Whole workloads move (a rigid gang restarts
- * as one), at most MOVES_MAX a decision, each smaller than the request and not twice without an
- * outside event, never what is protected by a minimum run time or holds a promise. Node after node
- * is considered, the cheapest set wins; a set without a member that is not needed.
+ * as one), at most sched_config.moves_max a decision, each smaller than the request and not twice
+ * without an outside event, never what is protected by a minimum run time or holds a promise. Node
+ * after node is considered, the cheapest set wins; a set without a member that is not needed.
  *
  * Carrying out: the tasks are evicted (cause consolidate), the room is promised to the request,
  * and the new places are kept in sched.moving until the moved tasks have stopped and start there
@@ -21,8 +21,6 @@
 
 #include "sched/gang.h"
 #include "sched/world.h"
-
-#define MOVES_MAX 16
 
 struct move_plan {
     VEC(struct claim) room;   /* for the request */

@@ -15,8 +15,8 @@
  * `max_unavailable`, `expected_s`, `devices` (a fraction on several devices), `gpu_types` and
  * `node_labels` of a request, `quota` and `gpu_types` of a team, `maintenance` of a node, `hold_s`,
  * `window_lead_s`,
- * `past_half_life_s`, and the events `node_drain`, `node_undrain`, `cancel`, `task_failed` and
- * `team`.
+ * `past_half_life_s`, `moves_max`, and the events `node_drain`, `node_undrain`, `cancel`,
+ * `task_failed` and `team`.
  */
 #ifndef ALLOT_SIM_SCENARIO_DATA_H
 #define ALLOT_SIM_SCENARIO_DATA_H
@@ -196,6 +196,7 @@ struct sim_scenario {
     uint32_t topology_level_count;
     int64_t stale_gang_ms;
     int64_t hold_ms; /* SIM_UNSET = the library's default */
+    uint32_t moves_max;     /* SIM_NO_INDEX = the library's default */
     int64_t window_lead_ms; /* likewise */
     int64_t past_half_life_ms; /* 0 = past use does not count */
 };

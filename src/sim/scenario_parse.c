@@ -36,6 +36,7 @@ static int decode_scenario(struct sim_decoder *d, struct json_object *v, struct 
         FIELD_AS(struct sim_scenario, "stale_gang_s", stale_gang_ms, sim_decode_seconds),
         FIELD_AS(struct sim_scenario, "hold_s", hold_ms, sim_decode_seconds),
         FIELD_AS(struct sim_scenario, "past_half_life_s", past_half_life_ms, sim_decode_seconds),
+        FIELD(struct sim_scenario, moves_max, sim_decode_count),
         FIELD_AS(struct sim_scenario, "window_lead_s", window_lead_ms, sim_decode_seconds),
     };
     int r = sim_decode_object(d, v, fields, ARRAY_LEN(fields), dst);
@@ -75,8 +76,10 @@ int sim_scenario_parse(struct arena *arena, const char *text, size_t len,
     if (r < 0)
         return r;
     struct sim_decoder d = {.arena = arena, .err = err};
-    struct sim_scenario s = {
-        .stale_gang_ms = 60 * 1000, .hold_ms = SIM_UNSET, .window_lead_ms = SIM_UNSET};
+    struct sim_scenario s = {.stale_gang_ms = 60 * 1000,
+                             .hold_ms = SIM_UNSET,
+                             .moves_max = SIM_NO_INDEX,
+                             .window_lead_ms = SIM_UNSET};
     r = decode_scenario(&d, value, &s);
     if (r < 0)
         return r;

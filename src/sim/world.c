@@ -55,6 +55,8 @@ static struct sched *sched_build(const struct sim_scenario *s)
     config.min_run_ms = 0;
     if (s->hold_ms != SIM_UNSET)
         config.hold_ms = s->hold_ms;
+    if (s->moves_max != SIM_NO_INDEX)
+        config.moves_max = s->moves_max;
     config.past_half_life_ms = s->past_half_life_ms;
     if (s->window_lead_ms != SIM_UNSET)
         config.window_lead_ms = s->window_lead_ms;
