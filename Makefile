@@ -6,7 +6,7 @@
 #   make test       every test; the last line is "N passed, N failed"
 #   make demo       play the story of a day
 #   make run        server in the foreground on 127.0.0.1:8080
-#   make bench      figures beside those of peers
+#   make bench      figures beside those of peers; TRACES=FOLDER of public traces for more
 #   make install    DESTDIR= PREFIX=
 #   make check      checks of the source alone
 #   make fuzz       each fuzzer for FUZZ_SECONDS
@@ -38,7 +38,7 @@ run: all
 
 bench: all
 	@ninja --quiet -C build bench/load bench/sched_turn bench/store_bench
-	@bench/run
+	@bench/run $(if $(TRACES),--traces $(TRACES))
 
 install: all
 	@meson configure build -Dprefix=$(abspath $(PREFIX))

@@ -281,7 +281,8 @@ const struct sim_command sim_cmd_pack = {
         "                 bestfit, fgd\n"
         "  --seeds A-B    orders of arrival (42-51)\n"
         "  --json         one JSON object\n"
-        "  --random-ties  among equal nodes a random one, not the first by name; the scheduler\n"
-        "                 itself has an order of nodes and takes no notice\n",
+        "  --random-ties  among equal nodes a random one, not the first by name (for the "
+        "scheduler\n"
+        "                 itself: its order of nodes is random)\n",
     .measure = pack_main,
 };

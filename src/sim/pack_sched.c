@@ -38,7 +38,8 @@ void pack_sched_start(struct pack_placer *p)
     must(sched_team_set(own->s, &team));
     for (size_t i = 0; i < p->cluster->count; i++) {
         struct sched_device devices[OPENB_DEVICES_MAX];
-        struct sched_node n = openb_sched_node(p->cluster->nodes[i].node, i + 1, i, devices);
+        uint64_t order = p->random_ties ? rng_u64(&p->rng) : i;
+        struct sched_node n = openb_sched_node(p->cluster->nodes[i].node, i + 1, order, devices);
         must(sched_node_set(own->s, &n));
     }
 }
