@@ -123,6 +123,7 @@ static int apply_settings(struct db *db, enum db_role role, struct err *err)
                       "PRAGMA trusted_schema=OFF;",
         [DB_READER] = "PRAGMA query_only=ON; PRAGMA wal_autocheckpoint=0;"
                       "PRAGMA temp_store=MEMORY; PRAGMA mmap_size=0; PRAGMA trusted_schema=OFF;",
+        [DB_ARCHIVE] = "PRAGMA temp_store=MEMORY; PRAGMA mmap_size=0; PRAGMA trusted_schema=OFF;",
     };
     int kib = role == DB_WRITER ? DB_WRITER_CACHE_KIB : DB_READER_CACHE_KIB;
     char cache[64];
@@ -147,7 +148,8 @@ int db_open(struct db *db, const char *path, const char *vfs, enum db_role role,
     static pthread_once_t configured = PTHREAD_ONCE_INIT;
     pthread_once(&configured, configure_once);
     *db = (struct db){.path = path};
-    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
+    int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE |
+                (role == DB_ARCHIVE ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE);
     int rc = sqlite3_open_v2(path, &db->handle, flags, vfs);
     int r = rc == SQLITE_OK ? apply_settings(db, role, err) : db_error(db, rc, err);
     if (r < 0)

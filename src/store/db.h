@@ -24,7 +24,7 @@
 #define DB_READER_CACHE_KIB 1024
 #define DB_BUSY_TIMEOUT_MS 5000
 
-enum db_role { DB_WRITER, DB_READER };
+enum db_role { DB_WRITER, DB_READER, DB_ARCHIVE }; /* ARCHIVE: not even the log is written */
 
 struct db {
     sqlite3 *handle;
