@@ -31,5 +31,6 @@ static inline int sim_usage(const struct sim_command *command, FILE *out, int st
 
 extern const struct sim_command sim_cmd_scenarios, sim_cmd_random, sim_cmd_pack, sim_cmd_replay,
     sim_cmd_scale;
+extern const struct sim_command sim_cmd_whatif, sim_cmd_suggest;
 
 #endif

@@ -10,6 +10,8 @@ static const struct sim_command *const commands[] = {
     &sim_cmd_pack,
     &sim_cmd_replay,
     &sim_cmd_scale,
+    &sim_cmd_whatif,
+    &sim_cmd_suggest,
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))

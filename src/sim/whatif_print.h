@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Prints what came of a "what if", as tables for people or as one JSON object.
+ *
+ * Money is micro-USD, exact: GPU time times the price of one GPU-hour, rounded to the nearest.
+ */
+#ifndef ALLOT_SIM_WHATIF_PRINT_H
+#define ALLOT_SIM_WHATIF_PRINT_H
+
+#include <stdio.h>
+
+#include "sim/whatif.h"
+
+struct whatif_report {
+    const struct past *past;
+    struct whatif_outcome recorded, baseline, asked;
+    struct whatif_difference error; /* of the baseline against the record */
+    bool changed;                   /* something was asked */
+    int64_t price_uusd;             /* of one GPU-hour; 0 = none is known */
+};
+
+/* "0", "250ms", "12.5s", "95m", "3.2h"; TEXT holds 32 bytes. */
+const char *whatif_time_text(int64_t ms, char *text);
+/* Hours with one decimal of milli-GPU times ms; TEXT holds 32 bytes. */
+const char *whatif_hours_text(int64_t milli_ms, char *text);
+
+/* ERR with its remedy, on standard error. */
+void whatif_complain(const struct err *err);
+
+/* Tables, or one JSON object on a line. */
+void whatif_print_text(const struct whatif_report *r, FILE *out);
+void whatif_print_json(const struct whatif_report *r, FILE *out);
+
+#endif

@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Records of known outcome, replayed as they were and otherwise; guarantees worked out by hand. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/cleanup.h"
+#include "base/strbuf.h"
+#include "sim/drive.h"
+#include "sim/suggest.h"
+#include "sim/whatif.h"
+#include "sim/whatif_change.h"
+#include "sim/whatif_print.h"
+
+#define T0 1700000000000LL
+#define S 1000LL
+
+struct fixture {
+    char path[64];
+    FILE *file;
+    struct past past;
+    struct whatif_setup setup;
+    struct whatif_outcome was, is;
+    int next;
+};
+
+static int set_up(void **state)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+
+    snprintf(f->path, sizeof(f->path), "/tmp/allot-whatif-XXXXXX");
+    f->file = fdopen(mkstemp(f->path), "w");
+    assert_non_null(f->file);
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+
+    whatif_outcome_done(&f->was);
+    whatif_outcome_done(&f->is);
+    past_done(&f->past);
+    unlink(f->path);
+    free(f);
+    return 0;
+}
+
+/* Teams 1 (a) and 2 (b), each assured of 2 of the 4 GPUs of one node; a record of END seconds. */
+static void begin(struct fixture *f, int64_t end_s)
+{
+    fprintf(f->file, "{\"history\":1,\"now_ms\":%lld}\n", T0 + end_s * S);
+    for (int i = 1; i <= 2; i++)
+        fprintf(f->file,
+                "{\"team\":%d,\"parent\":0,\"deleted\":false,\"spec\":{\"name\":\"%c\","
+                "\"guarantee\":{\"gpu\":2}}}\n",
+                i, 'a' + i - 1);
+    fprintf(f->file, "{\"node\":1,\"spec\":{\"name\":\"n\",\"gpu_type\":\"H100\",\"cpu\":64,"
+                     "\"memory\":\"1TiB\",\"devices\":[");
+    for (int i = 0; i < 4; i++)
+        fprintf(f->file, "%s{\"uuid\":\"g%d\",\"type\":\"H100\",\"memory\":\"80GiB\"}",
+                i ? "," : "", i);
+    fprintf(f->file, "]}}\n");
+}
+
+/* A job of one task, and its run; times in seconds, START -1 = it never ran. */
+static void job(struct fixture *f, int team, int gpus, int64_t submit, int64_t start, int64_t end,
+                bool firm)
+{
+    int id = ++f->next;
+
+    fprintf(f->file,
+            "{\"workload\":%d,\"name\":\"j%d\",\"team\":%d,\"state\":\"succeeded\","
+            "\"submitted_ms\":%lld,\"started_ms\":0,\"ended_ms\":%lld,\"restarts\":0,\"shape\":"
+            "{\"kind\":\"job\",\"class\":\"%s\",\"priority\":0,\"preemptible\":%s,"
+            "\"burst\":%s,\"handling\":\"checkpoint\",\"max_retries\":0,\"min_tasks\":1,"
+            "\"grace_ms\":0,\"limit_ms\":0,\"expected_ms\":0,\"min_run_ms\":0,"
+            "\"topology_required\":null,\"topology_preferred\":null,\"groups\":[{\"name\":\"main\","
+            "\"tasks\":1,\"min_tasks\":1,\"topology_required\":null,\"device_count\":%d,"
+            "\"device_milli\":1000,\"device_memory_bytes\":0,\"cpu_milli\":0,\"memory_bytes\":0,"
+            "\"gpu_types\":[],\"labels\":{}}]}}\n",
+            id, id, team, T0 + submit * S, T0 + end * S, firm ? "production" : "training",
+            firm ? "false" : "true", firm ? "false" : "true", gpus);
+}
+
+static void ran(struct fixture *f, int id, int gpus, int64_t start, int64_t end)
+{
+    fprintf(f->file, "{\"run\":[%d,0,0,%d,%lld,%lld,0]}\n", id, gpus * 1000, T0 + start * S,
+            T0 + end * S);
+}
+
+static void read_it(struct fixture *f)
+{
+    struct err err = ERR_INIT;
+
+    fclose(f->file);
+    if (past_read(f->path, &f->past, &err) < 0)
+        fail_msg("%s", err.text);
+    whatif_setup_past(&f->past, &f->setup);
+}
+
+static void replay(struct fixture *f, struct whatif_outcome *o)
+{
+    struct err err = ERR_INIT;
+
+    if (whatif_replay(&f->past, &f->setup, o, &err) < 0)
+        fail_msg("%s", err.text);
+}
+
+/* Four jobs of the whole node, one after the other. */
+static void read_queue(struct fixture *f)
+{
+    begin(f, 400);
+    for (int i = 0; i < 4; i++)
+        job(f, 1, 4, 10 * i, 100 * i, 100 * i + 100, false);
+    for (int i = 0; i < 4; i++)
+        ran(f, i + 1, 4, 100 * i, 100 * i + 100);
+    read_it(f);
+}
+
+static int64_t started(const struct whatif_outcome *o, size_t i)
+{
+    return o->start_ms[i] == DRIVE_NEVER ? -1 : (o->start_ms[i] - T0) / S;
+}
+
+static void a_replay_as_it_was_is_the_record(void **state)
+{
+    struct fixture *f = *state;
+    struct whatif_difference d;
+
+    read_queue(f);
+    whatif_recorded(&f->past, &f->was);
+    replay(f, &f->is);
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(started(&f->is, i), 100 * (int64_t)i);
+    whatif_compare(&f->past, &f->was, &f->is, &d);
+    assert_int_equal(d.jobs, 4);
+    assert_int_equal(d.worst_ms, 0);
+    assert_int_equal(d.order_milli, 1000);
+    /* waits 0, 90, 180, 270 s; the node was full throughout */
+    assert_int_equal(f->is.groups.items[0].mean_ms, 135 * S);
+    assert_int_equal(f->is.groups.items[0].p50_ms, 90 * S);
+    assert_int_equal(f->is.groups.items[0].p99_ms, 270 * S);
+    assert_int_equal(f->is.window_milli_ms, 4000 * 400 * S);
+    assert_int_equal(f->was.window_milli_ms, f->is.window_milli_ms);
+    assert_int_equal(f->is.held_milli_ms, 4 * 4000 * 100 * S);
+    assert_int_equal(f->is.evictions, 0);
+}
+
+static void more_nodes_take_the_waits_away(void **state)
+{
+    struct fixture *f = *state;
+
+    read_queue(f);
+    assert_int_equal(whatif_change_nodes(&f->past, &f->setup, "2x4xH100", NULL), 0);
+    replay(f, &f->was);
+    assert_int_equal(started(&f->was, 1), 10);
+    assert_int_equal(started(&f->was, 2), 100);
+    assert_int_equal(started(&f->was, 3), 110);
+    assert_int_equal(whatif_change_nodes(&f->past, &f->setup, "1x4xH100,3x4xA100", NULL), 0);
+    replay(f, &f->is);
+    assert_int_equal(f->is.capacity_milli, 16000);
+    assert_int_equal(f->is.groups.items[0].p99_ms, 0);
+    /* 1600 GPU-seconds of 16 GPUs in 400 s */
+    assert_int_equal(f->is.window_milli_ms * 4, f->is.capacity_milli * f->is.window_ms);
+}
+
+static void jobs_that_no_node_holds_are_refused(void **state)
+{
+    struct fixture *f = *state;
+
+    read_queue(f);
+    assert_int_equal(whatif_change_nodes(&f->past, &f->setup, "9x2xH100", NULL), 0);
+    replay(f, &f->is);
+    assert_int_equal(f->is.groups.items[0].refused, 4);
+    assert_int_equal(f->is.held_milli_ms, 0);
+}
+
+/* Four jobs of one GPU each, all of team a. */
+static void read_burst(struct fixture *f)
+{
+    begin(f, 100);
+    for (int i = 0; i < 4; i++)
+        job(f, 1, 1, 0, 0, 100, false);
+    for (int i = 0; i < 4; i++)
+        ran(f, i + 1, 1, 0, 100);
+    read_it(f);
+}
+
+static int at_once(const struct whatif_outcome *o)
+{
+    int n = 0;
+
+    for (size_t i = 0; i < 4; i++)
+        n += started(o, i) == 0;
+    return n;
+}
+
+static void a_hard_quota_keeps_a_team_from_idle_gpus(void **state)
+{
+    struct fixture *f = *state;
+
+    read_burst(f);
+    replay(f, &f->was);
+    assert_int_equal(at_once(&f->was), 4);
+    f->setup.hard_quota = true;
+    replay(f, &f->is);
+    assert_int_equal(at_once(&f->is), 2);
+    assert_int_equal(started(&f->is, 3), 100);
+}
+
+static void another_limit_is_kept(void **state)
+{
+    struct fixture *f = *state;
+
+    read_burst(f);
+    assert_int_equal(whatif_change_team(&f->past, &f->setup, "a.limit.gpu=3", NULL), 0);
+    replay(f, &f->was);
+    assert_int_equal(at_once(&f->was), 3);
+    assert_int_equal(whatif_change_team(&f->past, &f->setup, "a.guarantee.gpu=1", NULL), 0);
+    assert_int_equal(whatif_change_team(&f->past, &f->setup, "a.limit.gpu=1", NULL), 0);
+    replay(f, &f->is);
+    assert_int_equal(at_once(&f->is), 1);
+    assert_int_equal(started(&f->is, 3), 300);
+}
+
+static void bad_changes_are_refused(void **state)
+{
+    const char *teams[] = {"",
+                           "a",
+                           "a.weight",
+                           "a.weight=",
+                           ".weight=1",
+                           "c.weight=1",
+                           "a.weight=-1",
+                           "a.colour=1",
+                           "a.limit.gpu=1" /* < 2 */,
+                           "a=1.weight",
+                           "a.guarantee=6"};
+    const char *nodes[] = {"", "x", "4", "0x8xH100", "1x8xNone", "1000000x1xH100", "4x8xH100,,x"};
+    const char *classes[] = {"",
+                             "batch",
+                             "batch.may_preempt",
+                             "batch.may_preempt=1",
+                             "none.may_preempt=yes",
+                             "batch.preemptible=yes"};
+    struct fixture *f = *state;
+
+    read_burst(f);
+    for (size_t i = 0; i < ARRAY_LEN(teams); i++)
+        assert_true(whatif_change_team(&f->past, &f->setup, teams[i], NULL) < 0);
+    for (size_t i = 0; i < ARRAY_LEN(nodes); i++)
+        assert_true(whatif_change_nodes(&f->past, &f->setup, nodes[i], NULL) < 0);
+    for (size_t i = 0; i < ARRAY_LEN(classes); i++)
+        assert_true(whatif_change_class(&f->setup, classes[i], NULL) < 0);
+    assert_int_equal(whatif_change_class(&f->setup, "batch.may_preempt=yes", NULL), 0);
+    assert_true(f->setup.config.classes[SCHED_CLASS_BATCH].may_preempt);
+}
+
+static void guarantees_are_those_worked_out_by_hand(void **state)
+{
+    struct fixture *f = *state;
+    struct suggest s;
+    const struct suggest_team *a, *b;
+
+    /* a wants 2 GPUs for 1000 s and 4 more in the first 100; b 1 GPU that may not be evicted. */
+    begin(f, 1000);
+    job(f, 1, 2, 0, 0, 1000, false);
+    job(f, 1, 4, 0, 0, 100, false);
+    job(f, 2, 1, 0, 0, 1000, true);
+    ran(f, 1, 2, 0, 1000);
+    ran(f, 2, 4, 0, 100);
+    ran(f, 3, 1, 0, 1000);
+    read_it(f);
+    suggest_make(&f->past, &s);
+    assert_int_equal(s.teams.len, 2);
+    a = &s.teams.items[0];
+    b = &s.teams.items[1];
+    assert_int_equal(a->p50_milli, 2000);
+    assert_int_equal(a->p95_milli, 6000);
+    assert_int_equal(a->peak_milli, 6000);
+    assert_int_equal(a->firm_milli, 0);
+    assert_int_equal(b->p50_milli, 1000);
+    assert_int_equal(b->firm_milli, 1000);
+    assert_int_equal(s.p95_milli, 7000);
+    /* medians 2 and 1; the one that is left goes to a, which lacks 4 */
+    assert_int_equal(a->gpus, 3);
+    assert_int_equal(b->gpus, 1);
+    assert_int_equal(s.gpus, 4);
+    /* of 2400 GPU-seconds 2000 are within 2, 2100 within 3 */
+    assert_int_equal(a->now_permille, 833);
+    assert_int_equal(a->then_permille, 875);
+    assert_int_equal(b->then_permille, 1000);
+    assert_false(s.scaled);
+    suggest_done(&s);
+}
+
+static void guarantees_never_exceed_what_there_is(void **state)
+{
+    struct fixture *f = *state;
+    struct suggest s;
+
+    begin(f, 100);
+    for (int i = 0; i < 9; i++)
+        job(f, i < 6 ? 1 : 2, 1, 0, 0, 100, false);
+    for (int i = 0; i < 9; i++)
+        ran(f, i + 1, 1, 0, 100);
+    read_it(f);
+    suggest_make(&f->past, &s);
+    assert_true(s.scaled);
+    assert_int_equal(s.teams.items[0].gpus, 3); /* 6 of 9, of 4: 2.67 */
+    assert_int_equal(s.teams.items[1].gpus, 1);
+    suggest_done(&s);
+}
+
+static void damaged_records_are_refused(void **state)
+{
+    static const char head[] = "{\"history\":1,\"now_ms\":5}\n";
+    const char *texts[] = {
+        "",
+        "{}\n",
+        "[1]\n",
+        "{\"history\":2,\"now_ms\":5}\n",
+        "{\"team\":1,\"parent\":0,\"spec\":{\"name\":\"x\"}}\n",
+        "{\"history\":1,\"now_ms\":-5}\n",
+        "{\"history\":1,\"now_ms\":5}\n{\"run\":[1,0,0,1,1,1,1]}\n",
+        "{\"history\":1,\"now_ms\":5}\n{\"team\":1,\"parent\":7,\"spec\":{\"name\":\"x\"}}\n",
+        "{\"history\":1,\"now_ms\":5}\n{\"team\":1,\"parent\":0,\"spec\":{\"colour\":\"x\"}}\n",
+        "{\"history\":1,\"now_ms\":5}\n{\"workload\":1,\"team\":1}\n",
+        "{\"history\":1,\"now_ms\":5}\n{\"node\":1,\"spec\":{\"devices\":3}}\n",
+        "{\"history\":1,\"now_ms\":5}\n{\"team\":",
+    };
+    struct fixture *f = *state;
+    struct err err = ERR_INIT;
+
+    fclose(f->file);
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        FILE *file = fopen(f->path, "w");
+
+        fputs(texts[i], file);
+        fclose(file);
+        if (past_read(f->path, &f->past, &err) >= 0)
+            fail_msg("text %zu is taken", i);
+        assert_non_null(strstr(err.text, f->path));
+    }
+    assert_int_equal(past_read("/no/such/file", &f->past, &err), -ENOENT);
+    /* nothing at all has happened yet */
+    FILE *file = fopen(f->path, "w");
+    fputs(head, file);
+    fclose(file);
+    assert_int_equal(past_read(f->path, &f->past, &err), 0);
+    whatif_setup_past(&f->past, &f->setup);
+    replay(f, &f->is);
+    assert_int_equal(f->is.groups.len, 0);
+}
+
+static void work_is_read_from_the_runs(void **state)
+{
+    struct fixture *f = *state;
+    const struct past_job *j;
+
+    begin(f, 500);
+    job(f, 1, 1, 0, 0, 300, false);     /* twice on devices, with checkpoints */
+    job(f, 1, 1, 0, 0, -T0 / S, false); /* runs still */
+    job(f, 1, 1, 0, 0, -T0 / S, false); /* has not run */
+    job(f, 1, 1, 0, 0, 50, false);      /* cancelled before it ran */
+    fprintf(f->file, "{\"run\":[1,0,0,1000,%lld,%lld,0]}\n{\"run\":[1,0,1,1000,%lld,%lld,0]}\n", T0,
+            T0 + 100 * S, T0 + 200 * S, T0 + 300 * S);
+    fprintf(f->file, "{\"run\":[2,0,0,1000,%lld,0,0]}\n", T0 + 100 * S);
+    read_it(f);
+    j = f->past.jobs.items;
+    assert_int_equal(j[0].work_ms, 200 * S);
+    assert_int_equal(j[0].guess, PAST_KNOWN);
+    assert_int_equal(j[1].work_ms, 400 * S);
+    assert_int_equal(j[1].guess, PAST_CENSORED);
+    assert_int_equal(j[2].guess, PAST_GUESSED);
+    assert_int_equal(j[2].work_ms, 400 * S); /* the upper median of 200 and 400 */
+    assert_true(j[3].left_out);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_replay_as_it_was_is_the_record),
+        TEST(more_nodes_take_the_waits_away),
+        TEST(jobs_that_no_node_holds_are_refused),
+        TEST(a_hard_quota_keeps_a_team_from_idle_gpus),
+        TEST(another_limit_is_kept),
+        TEST(bad_changes_are_refused),
+        TEST(guarantees_are_those_worked_out_by_hand),
+        TEST(guarantees_never_exceed_what_there_is),
+        TEST(damaged_records_are_refused),
+        TEST(work_is_read_from_the_runs),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
