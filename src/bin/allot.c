@@ -6,6 +6,8 @@
 static const struct cli_command *const extra[] = {
     &bin_server,
     &bin_sim,
+    &bin_export,
+    &bin_quota,
     NULL,
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Commands that need more than the command line may know: the server and the simulator. */
+/* Commands that need more than the command line may know: the server, the simulator, the store. */
 #ifndef ALLOT_BIN_COMMANDS_H
 #define ALLOT_BIN_COMMANDS_H
 
@@ -7,5 +7,7 @@
 
 extern const struct cli_command bin_server;
 extern const struct cli_command bin_sim;
+extern const struct cli_command bin_export;
+extern const struct cli_command bin_quota; /* instead of the command line's own */
 
 #endif

@@ -48,7 +48,7 @@ struct cli {
 
 /*
  * The program: finds the command, parses, runs. EXTRA (NULL-terminated, may be NULL) are further
- * commands. Returns the exit code.
+ * commands; one with the name of a built-in command takes its place. Returns the exit code.
  */
 int cli_main(int argc, char **argv, const struct cli_command *const *extra);
 

@@ -249,8 +249,14 @@ static void join_commands(const struct cli_command *const *extra, struct cli *cl
         more++;
     all = arena_new_array(&cli->arena, const struct cli_command *, n + more + 1);
     memcpy(all, cli_builtin_commands, n * sizeof(*all));
-    if (more)
-        memcpy(all + n, extra, more * sizeof(*all));
+    for (size_t i = 0; i < more; i++) {
+        size_t at = 0;
+
+        while (at < n && strcmp(all[at]->name, extra[i]->name) != 0)
+            at++;
+        all[at] = extra[i];
+        n += at == n;
+    }
     cli->commands = all;
 }
 

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `allot quota`: that of the command line, and `suggest`, for which the simulator is needed. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "bin/commands.h"
+#include "bin/meter.h"
+#include "bin/recorded.h"
+#include "cli/cli.h"
+#include "cli/commands.h"
+#include "cli/options.h"
+
+static int suggest(struct cli *cli, const struct cli_args *args)
+{
+    const char *data = cli_option_value(args, "data");
+    char path[RECORDED_PATH_MAX];
+    _cleanup_close_ int fd = -1;
+    struct err err = ERR_INIT;
+    char *words[] = {(char *)"sim", (char *)"suggest", path, NULL, NULL, NULL};
+
+    if (recorded_open(data ? data : RECORDED_DEFAULT, &fd, path, &err) < 0)
+        return cli_fail(cli, &err);
+    if (cli->json) {
+        words[3] = (char *)"-o";
+        words[4] = (char *)"json";
+    }
+    return sim_main(cli->json ? 5 : 3, words, &bin_meter);
+}
+
+static int run(struct cli *cli, const struct cli_args *args)
+{
+    if (args->operands.len == 1 && strcmp(args->operands.items[0], "suggest") == 0)
+        return suggest(cli, args);
+    return cli_quota.run(cli, args);
+}
+
+static const struct cli_option options[] = {
+    {.name = "all", .letter = 'a', .help = "also cpu and memory, not only GPUs"},
+    {.name = "data",
+     .arg = "FOLDER",
+     .help = "suggest: data folder of the server (" RECORDED_DEFAULT ")",
+     .complete = CLI_COMPLETE_FILE},
+    {0},
+};
+
+const struct cli_command bin_quota = {
+    .name = "quota",
+    .group = CLI_SEE,
+    .summary = "what every team has and uses, as a tree with bars; suggestions",
+    .usage = "[OPTIONS] [show|suggest] [TEAM]",
+    .description =
+        "The bar shows use of the limit (or of what the team is entitled to, where it has no "
+        "limit). Green: within the guarantee. Yellow: borrowed, may be taken back. Red: above "
+        "what it is entitled to, will be taken back when others ask. SHARE is the fair share as "
+        "things are now, DEMAND what runs and waits together."
+        "\n\n"
+        "'suggest' proposes guarantees from what the store of a server on this machine has "
+        "recorded: what every team wanted at a time, how much of it its guarantee covers, and "
+        "guarantees that never exceed the GPUs there are.",
+    .examples = "allot quota\nallot quota research --all\n"
+                "allot quota suggest --data /var/lib/allot",
+    .options = options,
+    .max_operands = 2,
+    .operand = CLI_COMPLETE_TEAM,
+    .run = run,
+};
