@@ -255,17 +255,6 @@ static int run_undrain(struct cli *cli, const struct cli_args *args)
 
 /* ---- maintenance ------------------------------------------------------------------------ */
 
-static int read_time(const struct cli_args *args, const char *option, int64_t *ret_ms,
-                     struct err *err)
-{
-    const char *text = cli_option_value(args, option);
-
-    if (text && cli_parse_time(text, ret_ms) < 0)
-        return err_set(err, -EINVAL, ERR_INVALID, NULL, "write 2026-11-30 or 2026-11-30T21:00Z",
-                       "option '--%s' does not understand '%.60s'", option, text);
-    return 0;
-}
-
 /* From --from (now), until --until or for --for. */
 static int read_window(struct cli *cli, const struct cli_args *args, int64_t *ret_from,
                        int64_t *ret_until, struct err *err)
@@ -276,9 +265,9 @@ static int read_window(struct cli *cli, const struct cli_args *args, int64_t *re
 
     *ret_from = cli_now_ms(cli);
     *ret_until = 0;
-    r = read_time(args, "from", ret_from, err);
+    r = cli_option_time(args, "from", ret_from, err);
     if (r == 0)
-        r = read_time(args, "until", ret_until, err);
+        r = cli_option_time(args, "until", ret_until, err);
     if (r == 0 && length)
         r = qty_parse_duration_ms(length, &ms, err);
     if (r == 0 && (length != NULL) == (*ret_until != 0))

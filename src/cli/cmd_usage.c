@@ -22,30 +22,19 @@
 /* A total below this is shown in GPU-seconds, above it in GPU-hours. */
 #define HOURS_FROM_MS (10 * MS_PER_HOUR)
 
-/* The start or end of the window: a time, or absent. */
-static int read_time(const struct cli_args *args, const char *option, int64_t otherwise,
-                     int64_t *ret_ms, struct err *err)
-{
-    const char *text = cli_option_value(args, option);
-
-    *ret_ms = otherwise;
-    if (text && cli_parse_time(text, ret_ms) < 0)
-        return err_set(err, -EINVAL, ERR_INVALID, NULL, "write 2026-11-30 or 2026-11-30T21:00Z",
-                       "option '--%s' does not understand '%.60s'", option, text);
-    return 0;
-}
-
 static int read_window(struct cli *cli, const struct cli_args *args, int64_t *ret_from,
                        int64_t *ret_to, struct err *err)
 {
     const char *since = cli_option_value(args, "since");
-    int64_t now = cli_now_ms(cli), ms;
+    int64_t ms;
     int r = qty_parse_duration_ms(since ? since : "24h", &ms, err);
 
+    *ret_to = cli_now_ms(cli);
     if (r == 0)
-        r = read_time(args, "to", now, ret_to, err);
+        r = cli_option_time(args, "to", ret_to, err);
+    *ret_from = *ret_to - (r == 0 ? ms : 0);
     if (r == 0)
-        r = read_time(args, "from", *ret_to - ms, ret_from, err);
+        r = cli_option_time(args, "from", ret_from, err);
     if (r == 0 && *ret_from >= *ret_to)
         return err_set(err, -EINVAL, ERR_OUT_OF_RANGE, NULL, NULL, "the window is empty");
     return r;

@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "cli/style.h"
 #include "cli/suggest.h"
 
 #define OPTIONAL "[OPTIONS] "
@@ -285,6 +286,17 @@ const char *cli_option_value(const struct cli_args *args, const char *name)
     while ((v = cli_option_each(args, name, &it)))
         last = v;
     return last;
+}
+
+int cli_option_time(const struct cli_args *args, const char *name, int64_t *ret_ms,
+                    struct err *err)
+{
+    const char *text = cli_option_value(args, name);
+
+    if (text && cli_parse_time(text, ret_ms) < 0)
+        return err_set(err, -EINVAL, ERR_INVALID, NULL, "write 2026-11-30 or 2026-11-30T21:00Z",
+                       "option '--%s' does not understand '%.60s'", name, text);
+    return 0;
 }
 
 bool cli_option_given(const struct cli_args *args, const char *name)
