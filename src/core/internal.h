@@ -12,9 +12,10 @@
  *
  * Files: core.c life and loop; queue.c messages from other threads; journal.c transactions,
  * group commit, effects; record.c rows and events; shape.c interning and the scheduler's view;
- * load.c start-up; access.c who may; team.c, user.c, node.c, submit.c, stop.c, status.c commands;
- * task.c transitions of tasks; workload.c what follows for the workload; report.c engine events;
- * decide.c scheduler decisions; explain.c; verify.c; describe.c.
+ * load.c start-up; past.c past use over a restart; access.c who may; team.c, user.c, node.c,
+ * submit.c, stop.c, status.c commands; task.c transitions of tasks; workload.c what follows for
+ * the workload; report.c engine events; decide.c scheduler decisions; explain.c; verify.c;
+ * describe.c.
  */
 #ifndef ALLOT_CORE_INTERNAL_H
 #define ALLOT_CORE_INTERNAL_H
