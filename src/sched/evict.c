@@ -13,9 +13,10 @@
 
 #define VICTIMS_FEW 256        /* tasks, beyond which no other order is tried */
 #define PLACE_SEARCHES_MAX 128 /* nodes or domains looked at alone, in one turn */
-#define SHALLOW 4              /* units of each leaf, at first: most requests need one victim */
+#define SHALLOW 2              /* units of each leaf, at first: most requests need one victim */
 #define SHALLOW_TAKES 4        /* victims that are tried of these */
 #define MANY 1024              /* units, for one task of a large cluster */
+#define LEAF_LOOKS_MAX 16384   /* leaves looked through in vain, in one turn of a large cluster */
 #define VAIN_MAX 32            /* nodes of a large cluster that one request looks at in vain */
 #define WAYS_MAX 4             /* nodes of a large cluster that could make way, before one does */
 
@@ -189,6 +190,11 @@ bool evict_find(struct sched *s, struct workload *w, const struct gang *gang,
     e->need = *need;
     if (!units_worth(s, e))
         return false;
+    if (s->node_list.len > PLACE_SEARCHES_MAX && s->leaf_looks > LEAF_LOOKS_MAX) {
+        s->search_denied = true;
+        return false;
+    }
+    e->leaf_looks = 0;
     e->no_reclaim = !e->may_reclaim;
     bool found = search_shallow(s, e, ret_plan), cleared = false, many = has_many(s, e);
     if (e->clipped && (!found || (e->ran_out && !many))) {
@@ -213,6 +219,7 @@ bool evict_find(struct sched *s, struct workload *w, const struct gang *gang,
     if (!many && (!found || spends_core(ret_plan)))
         found = search_further(s, e, ret_plan, found);
     units_forget(e);
+    s->leaf_looks += found ? 0 : e->leaf_looks;
     return found;
 }
 

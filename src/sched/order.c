@@ -40,27 +40,31 @@ bool order_before(const struct order_key *a, const struct order_key *b)
     return a->team->id < b->team->id;
 }
 
-static struct line *next_in(const struct team *t, bool idle)
+static struct line *next_in(const struct sched *s, struct team *t, bool idle)
 {
     if (team_is_leaf(t))
         return queue_first(t, idle);
+    if (t->next_epoch[idle] == s->order_epoch)
+        return t->next_line[idle];
     struct line *best = NULL;
     struct order_key best_key;
     for (size_t i = 0; i < t->children.len; i++) {
-        const struct team *c = t->children.items[i];
+        struct team *c = t->children.items[i];
         if (c->ready_count[idle] == 0)
             continue;
-        struct line *line = next_in(c, idle);
+        struct line *line = next_in(s, c, idle);
         struct order_key key = order_key(c, &line->need, false);
         if (best == NULL || order_before(&key, &best_key)) {
             best = line;
             best_key = key;
         }
     }
+    t->next_line[idle] = best;
+    t->next_epoch[idle] = s->order_epoch;
     return best;
 }
 
-struct line *order_next(const struct sched *s, bool idle)
+struct line *order_next(struct sched *s, bool idle)
 {
-    return s->root.ready_count[idle] == 0 ? NULL : next_in(&s->root, idle);
+    return s->root.ready_count[idle] == 0 ? NULL : next_in(s, &s->root, idle);
 }

@@ -8,6 +8,10 @@
  * resource is the one of which the team has the largest part: Ghodsi et al., Dominant Resource
  * Fairness, NSDI 2011); age; id. All in VIEW_THEN, the state after the stopping ones have gone.
  *
+ * Every team remembers the first line below it until something there changes: what is used or
+ * ready in its subtree (team_use(), team_ready(), queue.c), or any share (sched.order_epoch). So
+ * the next line costs the path of the last change, not all teams that wait.
+ *
  * Victims come in the exact reverse, with the victim as the candidate that came last.
  */
 #ifndef ALLOT_SCHED_ORDER_H
@@ -27,6 +31,6 @@ struct order_key order_key(const struct team *t, const struct amounts *need, boo
 bool order_before(const struct order_key *a, const struct order_key *b);
 
 /* The ready line that comes first in all the tree; NULL if there is none. */
-struct line *order_next(const struct sched *s, bool idle);
+struct line *order_next(struct sched *s, bool idle);
 
 #endif

@@ -62,6 +62,15 @@ static void line_ready(struct sched *s, struct line *line)
     team_ready(t, idle, 1);
 }
 
+/* A ready line has another head: its place in the order may be another one. */
+static void line_moved(struct sched *s, struct line *line)
+{
+    struct team *t = line->group->team;
+    bool idle = group_idle(s, line->group);
+    heap_update(&t->ready[idle], &line->node);
+    team_ready(t, idle, 0);
+}
+
 /* Takes the line out of where it is. */
 static void line_leave(struct sched *s, struct line *line)
 {
@@ -143,7 +152,7 @@ void line_park(struct sched *s, struct line *line, enum sched_reason reason)
 void line_head_set(struct sched *s, struct line *line, struct workload *w)
 {
     line->head = w;
-    heap_update(&line->group->team->ready[group_idle(s, line->group)], &line->node);
+    line_moved(s, line);
 }
 
 void line_wake(struct sched *s, struct line *line)
@@ -364,7 +373,7 @@ static void lot_update(struct sched *s, struct lot *lot)
     bool ready = line->state == LINE_READY;
     lot_head(lot, first);
     if (ready)
-        heap_update(&first->team->ready[group_idle(s, first)], &line->node);
+        line_moved(s, line);
     else
         line_ready(s, line);
 }
@@ -395,6 +404,8 @@ void running_add(struct sched *s, struct workload *w)
     if (w->in_running)
         return;
     w->in_running = true;
+    s->running_count++;
+    s->young_count += w->started_turn == s->turn;
     tree_insert(&w->group->team->running, &w->run, w->id, runs_before);
     const struct job_shape *job = w->group->job;
     w->group->team->elastic_running += job->min_tasks < job->task_count;
@@ -407,6 +418,8 @@ void running_remove(struct sched *s, struct workload *w)
     if (!w->in_running)
         return;
     w->in_running = false;
+    s->running_count--;
+    s->young_count -= w->started_turn == s->turn && s->young_count > 0;
     tree_remove(&w->group->team->running, &w->run, runs_before);
     const struct job_shape *job = w->group->job;
     w->group->team->elastic_running -= job->min_tasks < job->task_count;

@@ -248,6 +248,7 @@ void share_refresh(struct sched *s)
     s->root.share_due = s->root.share_due || s->quotas_stale;
     s->quotas_stale = false;
     s->root.share = s->root.entitled = s->capacity;
+    s->order_epoch++;
     if (divide_team(s, &s->root))
         s->retry = true; /* somebody may be entitled who was not */
 }

@@ -42,6 +42,8 @@ void team_use(struct team *t, enum view view, const struct amounts *a, bool firm
         amounts_add(&t->used[view], a, sign);
         if (firm)
             amounts_add(&t->firm[view], a, sign);
+        if (view == VIEW_THEN)
+            t->next_epoch[0] = t->next_epoch[1] = 0;
     }
 }
 
@@ -55,8 +57,10 @@ void team_demand(struct team *t, const struct amounts *a, int sign)
 
 void team_ready(struct team *t, bool idle, int change)
 {
-    for (; t != NULL; t = t->parent)
+    for (; t != NULL; t = t->parent) {
         t->ready_count[idle] += (uint32_t)change;
+        t->next_epoch[idle] = 0;
+    }
 }
 
 void team_idle_running(struct team *t, int change)

@@ -112,9 +112,14 @@ static void try_line(struct sched *s, struct line *line)
              waits_for_stops(s, w, &gang, &need))
         line_park(s, line, why);
     else if (!makes_room(s, w, &gang, &need)) {
+        if (s->search_denied) { /* it has its search in a later turn */
+            line->searched = 0;
+            s->wake_soon = true;
+        }
         reserve_for(s, w, &gang, &need);
         line_park(s, line, why);
     }
+    s->search_denied = false;
     gang_done(&gang);
 }
 
@@ -146,6 +151,9 @@ const struct sched_decisions *sched_turn(struct sched *s, int64_t now_ms)
         s->now_ms = now_ms;
     past_advance(s);
     s->turn++;
+    s->order_epoch++;
+    s->young_count = 0;
+    s->leaf_looks = 0;
     s->place_searches = s->set_searches = s->move_searches = 0;
     vec_clear(&s->decisions);
     arena_reset(&s->arena);

@@ -14,7 +14,7 @@
 
 #define running_entry(n) tree_entry(n, struct workload, run)
 
-#define LOOKS_A_UNIT 4 /* workloads looked at for each unit that is asked for */
+#define LOOKS_A_UNIT 2 /* workloads looked at for each unit that is asked for */
 
 enum { IMAGINED_NOT, IMAGINED_SURPLUS, IMAGINED_CORE };
 
@@ -138,6 +138,10 @@ bool units_worth(struct sched *s, struct evicting *e)
     const struct group *me = e->w->group;
     if (group_idle(s, me))
         return false;
+    if (s->running_count > 0 && s->young_count == s->running_count) {
+        s->wake_soon = s->put_off = true; /* all that runs has started just now */
+        return false;
+    }
     e->no_reclaim = true;
     bool preempts = own_lower(s, e, &e->lower);
     e->may_reclaim = group_rule(s, me)->may_reclaim;
@@ -382,6 +386,7 @@ static void leaf_collect(struct sched *s, struct evicting *e, struct team *t, st
     t->first_unit = (uint32_t)e->units.len;
     uint32_t end = tree_size(t->running);
     e->running += end;
+    e->leaf_looks++;
     e->looked = 0;
     while (end > 0 && e->units.len < e->most && !exhausted(e, &left) && !deep_enough(e, t))
         end = band_collect(s, e, t, end - 1, &left);

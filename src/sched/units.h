@@ -38,6 +38,7 @@ struct evicting {
     bool uncut;        /* whatever their team is above its bound by */
     bool cut;          /* more units exist than could go while a team is above its share */
     uint32_t depth;    /* of a leaf that many units are collected; 0 = all */
+    uint32_t leaf_looks; /* leaves that were looked through for this requester */
     uint32_t looked;   /* at that many of the leaf */
     size_t running;    /* preemptible workloads of the leaves that were looked at */
     uint32_t takes;    /* that many units are taken at most; 0 = as many as it takes */

@@ -279,6 +279,8 @@ struct team {
     uint32_t held_within;                    /* HELD tasks of this leaf that may not burst */
     uint32_t ready_count[2];                 /* ready lines of the subtree; [1] = idle only */
     struct heap ready[2];
+    struct line *next_line[2]; /* of the subtree, see order.h */
+    uint64_t next_epoch[2];    /* of sched.order_epoch when it was found; 0 = to be found */
     struct line *parked;
     struct tree_node *running;       /* preemptible workloads, last victim first */
     uint32_t elastic_running;        /* of these, such as may have surplus tasks */
@@ -382,9 +384,14 @@ struct sched {
     uint32_t movables;          /* lines for which others may be moved, likewise */
     uint32_t move_parts;        /* of which each waking takes one */
     uint64_t turn;              /* counts turns */
+    uint64_t order_epoch;       /* counts turns and changes of shares */
     unsigned place_searches;    /* of evict.c, in this turn */
     unsigned set_searches;      /* of search.c, in this turn */
+    unsigned leaf_looks;        /* of evict.c, in this turn */
+    bool search_denied;         /* by evict.c: enough was looked at in this turn */
     size_t place_cursor;        /* of evict.c: where the next look at nodes begins */
+    uint32_t running_count;     /* preemptible workloads that run */
+    uint32_t young_count;       /* of these, such as began in this turn; not more than there are */
     bool put_off;               /* a victim that has just started was passed over */
     bool wake_soon;             /* something was put off to the next turn */
     struct workload *below;     /* gangs below their minimum */

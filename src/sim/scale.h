@@ -133,6 +133,8 @@ void scale_settle(struct scale_world *w);
 int64_t scale_begin(const struct scale_world *w);
 /* Ends the step; the number of decisions it took. */
 uint64_t scale_step(struct scale_world *w, int64_t begun_ns);
+/* Likewise, with one turn only. */
+uint64_t scale_turn(struct scale_world *w, int64_t begun_ns);
 /* From here on times count. */
 void scale_mark(struct scale_world *w);
 /* A part of the GPUs, in thousandths of all. */

@@ -276,23 +276,42 @@ void scale_settle(struct scale_world *w)
         carry_out(w, d, &ignored);
 }
 
-uint64_t scale_step(struct scale_world *w, int64_t begun_ns)
+/* One turn; its time is added to SPENT. False when the world rests. */
+static bool one_turn(struct scale_world *w, int64_t begun_ns, int64_t *spent)
 {
-    uint64_t before = w->decisions;
-    int64_t spent = 0;
-    for (bool more = true; more; begun_ns = scale_begin(w)) {
-        const struct sched_decisions *d = sched_turn(w->s, w->now_ms);
-        more = d->count > 0 || sched_next_ms(w->s) <= w->now_ms;
-        spent += scale_begin(w) - begun_ns;
-        carry_out(w, d, &spent);
-    }
-    w->spent_ns += spent;
+    const struct sched_decisions *d = sched_turn(w->s, w->now_ms);
+    bool more = d->count > 0 || sched_next_ms(w->s) <= w->now_ms;
+    *spent += scale_begin(w) - begun_ns;
+    carry_out(w, d, spent);
+    return more;
+}
+
+static uint64_t step_note(struct scale_world *w, uint64_t before, int64_t spent)
+{
     uint64_t made = w->decisions - before;
+    w->spent_ns += spent;
     for (uint64_t i = 0; i < made; i++)
         vec_push(&w->took, spent / (int64_t)made);
     if (made == 0)
         vec_push(&w->took, spent); /* to have found nothing is a decision too */
     return made;
+}
+
+uint64_t scale_step(struct scale_world *w, int64_t begun_ns)
+{
+    uint64_t before = w->decisions;
+    int64_t spent = 0;
+    while (one_turn(w, begun_ns, &spent))
+        begun_ns = scale_begin(w);
+    return step_note(w, before, spent);
+}
+
+uint64_t scale_turn(struct scale_world *w, int64_t begun_ns)
+{
+    uint64_t before = w->decisions;
+    int64_t spent = 0;
+    one_turn(w, begun_ns, &spent);
+    return step_note(w, before, spent);
 }
 
 void scale_mark(struct scale_world *w)
