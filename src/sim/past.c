@@ -11,7 +11,8 @@
 #include "core/internal.h"
 
 #define LINE_MAX_BYTES (4 << 20)
-#define TIME_MAX_MS (INT64_MAX / 64)
+#define TIME_MAX_MS ((int64_t)1 << 42) /* the year 2109 */
+#define GPU_TIME_MAX (INT64_MAX / 64)  /* milli-GPU times ms: room for work done again */
 
 struct reading {
     struct past *past;
@@ -188,13 +189,14 @@ static int read_run(struct reading *r, struct json_object *line)
     if (!json_object_is_type(v, json_type_array) || json_object_array_length(v) != RUN_FIELDS)
         return bad(r, "run", "an array of seven numbers");
     for (size_t i = 0; i < RUN_FIELDS; i++) {
-        n[i] = json_object_get_int64(json_object_array_get_idx(v, i));
-        if (n[i] < 0 || n[i] > TIME_MAX_MS)
+        struct json_object *number = json_object_array_get_idx(v, i);
+        n[i] = json_object_get_int64(number);
+        if (!json_object_is_type(number, json_type_int) || n[i] < 0 || n[i] > TIME_MAX_MS)
             return bad(r, "run", "an array of seven numbers from 0");
     }
     job = job_by_id(r->past, (uint64_t)n[RUN_WORKLOAD]);
     if (job == NULL || n[RUN_TASK] >= job->shape->model->task_count || n[RUN_ATTEMPT] > INT32_MAX ||
-        n[RUN_MILLI] > INT32_MAX || (n[RUN_END] != 0 && n[RUN_END] < n[RUN_START]))
+        n[RUN_MILLI] > MODEL_GPUS_MAX * 1000 || (n[RUN_END] != 0 && n[RUN_END] < n[RUN_START]))
         return bad(r, "run", "of a task of a workload before it, and end after it began");
     run = (struct past_run){.task = (int32_t)n[RUN_TASK],
                             .attempt = (int32_t)n[RUN_ATTEMPT],
@@ -217,19 +219,17 @@ static int read_line(struct reading *r, struct json_object *line)
         const char *key;
         int (*read)(struct reading *r, struct json_object *line);
     } kinds[] = {
-        {"history", read_head},      {"team", read_team}, {"node", read_node},
-        {"workload", read_workload}, {"run", read_run},
+        /* Last the one whose key other kinds have as well. */
+        {"history", read_head}, {"workload", read_workload}, {"run", read_run},
+        {"node", read_node},    {"team", read_team},
     };
-    /* A workload has a team, too, so the longest match comes first. */
-    static const size_t order[] = {0, 3, 4, 2, 1};
 
-    for (size_t i = 0; i < ARRAY_LEN(order); i++) {
-        size_t k = order[i];
-        if (!json_object_object_get_ex(line, kinds[k].key, NULL))
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+        if (!json_object_object_get_ex(line, kinds[i].key, NULL))
             continue;
-        if (!r->begun && k != 0)
+        if (!r->begun && i != 0)
             return bad(r, "history", "in the first line");
-        return kinds[k].read(r, line);
+        return kinds[i].read(r, line);
     }
     return err_set(r->err, -EINVAL, ERR_INVALID, NULL, NULL, "it is none of the known kinds");
 }
@@ -305,42 +305,52 @@ int64_t past_capacity(const struct model_node *nodes, size_t count)
     return milli;
 }
 
+__int128 past_gpu_time(const struct past *p, const struct model_node *nodes, size_t count)
+{
+    return (__int128)past_capacity(nodes, count) * (p->until_ms - p->from_ms);
+}
+
+bool past_can_add_up(const struct past *p, const struct model_node *nodes, size_t count)
+{
+    return past_gpu_time(p, nodes, count) <= GPU_TIME_MAX;
+}
+
 int64_t past_first_start(const struct past_job *job)
 {
-    return job->run_count > 0 ? job->runs[0].start_ms : 0;
+    if (job->run_count == 0)
+        return 0;
+    return job->runs[0].start_ms > job->submitted_ms ? job->runs[0].start_ms : job->submitted_ms;
 }
 
-/* Of the task that worked longest. */
-static int64_t work_of(const struct past_job *job)
+/* What the runs of one task come to. */
+struct task_work {
+    int64_t sum_ms, last_ms, gpu_milli;
+};
+
+/* Fills in work_ms, of the task that worked longest, and gpu_milli. */
+static void measure(struct past_job *job)
 {
+    int32_t count = job->shape->model->task_count;
     bool kept = job->shape->model->handling != MODEL_RESTART;
-    int64_t most = 0;
+    struct task_work *tasks = calloc((size_t)count, sizeof(*tasks));
 
-    for (int32_t t = 0; t < job->shape->model->task_count; t++) {
-        int64_t sum = 0, last = 0;
-        for (size_t i = 0; i < job->run_count; i++) {
-            if (job->runs[i].task != t)
-                continue;
-            last = job->runs[i].end_ms - job->runs[i].start_ms;
-            sum += last;
-        }
-        int64_t work = kept ? sum : last;
-        most = work > most ? work : most;
+    if (tasks == NULL)
+        abort();
+    for (size_t i = 0; i < job->run_count; i++) {
+        struct task_work *t = &tasks[job->runs[i].task];
+        t->last_ms = job->runs[i].end_ms - job->runs[i].start_ms;
+        if (t->sum_ms <= TIME_MAX_MS) /* else it is refused in the end */
+            t->sum_ms += t->last_ms;
+        t->gpu_milli = job->runs[i].gpu_milli;
     }
-    return most;
-}
-
-static int64_t charge_of(const struct past_job *job)
-{
-    int64_t sum = 0;
-
-    for (int32_t t = 0; t < job->shape->model->task_count; t++)
-        for (size_t i = job->run_count; i-- > 0;)
-            if (job->runs[i].task == t) {
-                sum += job->runs[i].gpu_milli;
-                break;
-            }
-    return job->run_count > 0 ? sum : job->shape->gpu_milli;
+    for (int32_t i = 0; i < count; i++) {
+        int64_t work = kept ? tasks[i].sum_ms : tasks[i].last_ms;
+        job->work_ms = work > job->work_ms ? work : job->work_ms;
+        job->gpu_milli += tasks[i].gpu_milli;
+    }
+    if (job->run_count == 0)
+        job->gpu_milli = job->shape->gpu_milli;
+    free(tasks);
 }
 
 static int compare_i64(const void *a, const void *b)
@@ -370,10 +380,9 @@ static void know_work(struct past_job *job)
     const struct model_shape *m = job->shape->model;
     bool open = false;
 
-    job->gpu_milli = charge_of(job);
     for (size_t i = 0; i < job->run_count; i++)
         open |= job->runs[i].open;
-    job->work_ms = work_of(job);
+    measure(job);
     job->left_out = job->run_count == 0 && job->ended_ms != 0;
     if (!open && job->ended_ms != 0)
         return;
@@ -389,6 +398,9 @@ static void finish(struct past *p)
         int64_t last = run->open ? run->start_ms : run->end_ms;
         p->until_ms = last > p->until_ms ? last : p->until_ms;
     }
+    for (size_t i = 0; i < p->jobs.len; i++)
+        if (p->jobs.items[i].submitted_ms > p->until_ms)
+            p->until_ms = p->jobs.items[i].submitted_ms;
     for (size_t i = 0; i < p->runs.len; i++)
         if (p->runs.items[i].open)
             p->runs.items[i].end_ms = p->until_ms;
@@ -408,6 +420,27 @@ static void finish(struct past *p)
     }
 }
 
+/* Sums of what follows stay in 63 bits, or the record is refused. */
+static int check_size(const struct past *p, struct err *err)
+{
+    __int128 sum = past_gpu_time(p, p->nodes.items, p->nodes.len);
+
+    for (size_t i = 0; i < p->runs.len; i++)
+        sum += (__int128)p->runs.items[i].gpu_milli *
+               (p->runs.items[i].end_ms - p->runs.items[i].start_ms);
+    for (size_t i = 0; i < p->jobs.len; i++) {
+        if (p->jobs.items[i].work_ms > TIME_MAX_MS)
+            return err_set(err, -ERANGE, ERR_OUT_OF_RANGE, NULL, NULL,
+                           "the run time of workload %llu is too long",
+                           (unsigned long long)p->jobs.items[i].id);
+        sum += (__int128)p->jobs.items[i].gpu_milli * p->jobs.items[i].work_ms;
+    }
+    if (sum <= GPU_TIME_MAX)
+        return 0;
+    return err_set(err, -ERANGE, ERR_OUT_OF_RANGE, NULL, "export less of it",
+                   "more GPU time is recorded than can be added up");
+}
+
 int past_read(const char *path, struct past *ret_past, struct err *err)
 {
     struct past past = {0};
@@ -423,6 +456,11 @@ int past_read(const char *path, struct past *ret_past, struct err *err)
         return e;
     }
     finish(&past);
+    e = check_size(&past, err);
+    if (e < 0) {
+        past_done(&past);
+        return e;
+    }
     *ret_past = past;
     return 0;
 }

@@ -83,7 +83,10 @@ struct past_team *past_team_by_id(const struct past *p, uint64_t id);
 struct past_team *past_team_by_name(const struct past *p, const char *name);
 /* Milli-GPU of all devices of the nodes. */
 int64_t past_capacity(const struct model_node *nodes, size_t count);
-/* Start of the first run; 0 = it never ran. */
+/* Those times the length of the record; and whether that can be added up in 63 bits. */
+__int128 past_gpu_time(const struct past *p, const struct model_node *nodes, size_t count);
+bool past_can_add_up(const struct past *p, const struct model_node *nodes, size_t count);
+/* Start of the first run, never before the submit; 0 = it never ran. */
 int64_t past_first_start(const struct past_job *job);
 
 #endif

@@ -162,6 +162,9 @@ int whatif_change_nodes(struct past *past, struct whatif_setup *setup, const cha
         e = add_nodes(past, w, &nodes, err);
     if (e == 0 && (nodes.len == 0 || nodes.len > NODES_MAX))
         e = err_set(err, -EINVAL, ERR_INVALID, "nodes", NULL, "give 1 to %d nodes", NODES_MAX);
+    if (e == 0 && !past_can_add_up(past, nodes.items, nodes.len))
+        e = err_set(err, -ERANGE, ERR_OUT_OF_RANGE, "nodes", "give fewer",
+                    "more GPU time than can be added up in so long a record");
     if (e == 0) {
         struct model_node *kept = arena_new_array(&past->arena, struct model_node, nodes.len);
         memcpy(kept, nodes.items, nodes.len * sizeof(*kept));

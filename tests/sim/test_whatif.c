@@ -361,6 +361,30 @@ static void damaged_records_are_refused(void **state)
     assert_int_equal(f->is.groups.len, 0);
 }
 
+static void what_cannot_be_added_up_is_refused(void **state)
+{
+    const int64_t far = ((int64_t)1 << 42) - 1;
+    struct fixture *f = *state;
+    struct err err = ERR_INIT;
+
+    begin(f, 100);
+    job(f, 1, 1, 0, 0, 100, false);
+    for (int i = 0; i < 3; i++)
+        fprintf(f->file, "{\"run\":[1,0,%d,1000000,0,%lld,0]}\n", i, (long long)far);
+    fclose(f->file);
+    assert_int_equal(past_read(f->path, &f->past, &err), -ERANGE);
+    assert_true(*err.text != '\0');
+}
+
+static void nodes_that_cannot_be_added_up_are_refused(void **state)
+{
+    struct fixture *f = *state;
+
+    read_burst(f);
+    f->past.from_ms = 0; /* half a century */
+    assert_int_equal(whatif_change_nodes(&f->past, &f->setup, "100000x1024xH100", NULL), -ERANGE);
+}
+
 static void work_is_read_from_the_runs(void **state)
 {
     struct fixture *f = *state;
@@ -399,6 +423,8 @@ int main(void)
         TEST(guarantees_are_those_worked_out_by_hand),
         TEST(guarantees_never_exceed_what_there_is),
         TEST(damaged_records_are_refused),
+        TEST(what_cannot_be_added_up_is_refused),
+        TEST(nodes_that_cannot_be_added_up_are_refused),
         TEST(work_is_read_from_the_runs),
     };
 
