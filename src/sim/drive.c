@@ -35,6 +35,7 @@ struct task {
     int64_t since_ms;    /* when this state began; STOPPING: when it was started */
     int64_t saved_ms;    /* progress that lasts */
     int64_t overhead_ms; /* of this run: no progress before */
+    int64_t fallback_ms; /* STOPPING: progress that lasts when it has stopped */
     int64_t first_start_ms, end_ms;
     int64_t queued_ms, held_milli_ms, lost_milli_ms;
 };
@@ -152,7 +153,7 @@ static void task_evict(struct drive *d, struct task *t, const struct sched_decis
     const struct drive_job *job = t->entry->job;
     int64_t progress = task_progress(d, t);
     int64_t kept = job->checkpoint_ms == 0 ? 0 : progress - progress % job->checkpoint_ms;
-    t->overhead_ms = kept > t->saved_ms ? kept : t->saved_ms; /* where it falls back to */
+    t->fallback_ms = kept > t->saved_ms ? kept : t->saved_ms;
     t->state = TASK_STOPPING;
     t->evictions++;
     timer_set(d, &t->timer, TIMER_STOP, d->now_ms + job->grace_ms);
@@ -181,7 +182,7 @@ static void timer_end(struct drive *d, struct task *t)
 
 static void timer_stop(struct drive *d, struct task *t)
 {
-    task_release(d, t, t->overhead_ms);
+    task_release(d, t, t->fallback_ms);
     sched_task_stopped(d->s, t->entry->job->workload.id, task_index(t), SCHED_STOP_REQUEUE,
                        d->now_ms);
     task_wait(d, t);
@@ -202,6 +203,7 @@ static void timer_pause(struct drive *d, struct task *t)
         sched_workload_remove(d->s, e->job->workload.id);
     timer_set(d, &t->timer, TIMER_RETURN, d->now_ms + p->length_ms);
     note(d, DRIVE_PAUSED, e, t, NULL);
+    t->gpu_milli = 0;
 }
 
 static void workload_add(struct drive *d, struct entry *e, const struct sched_workload *w)
@@ -356,10 +358,10 @@ static int job_check(const struct drive_job *job, struct err *err)
     if (job->pause_count > 0 && w->min_tasks != w->task_count)
         return err_set(err, -EINVAL, ERR_INVALID, NULL, NULL, "job %llu is elastic and has pauses",
                        (unsigned long long)w->id);
-    int64_t before = 1;
+    int64_t before = 0;
     for (uint32_t i = 0; i < job->pause_count; i++) {
         const struct drive_pause *p = &job->pauses[i];
-        if (p->at_ms < before || p->at_ms >= job->run_ms || p->length_ms <= 0 ||
+        if (p->at_ms <= before || p->at_ms >= job->run_ms || p->length_ms <= 0 ||
             p->length_ms > job->run_ms - p->at_ms)
             return err_set(err, -EINVAL, ERR_OUT_OF_RANGE, NULL, NULL,
                            "pause %u of job %llu is out of order", i, (unsigned long long)w->id);

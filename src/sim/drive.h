@@ -50,7 +50,7 @@
 /* Devices are given up when so much work is done, for so long; see above. */
 struct drive_pause {
     int64_t at_ms;     /* of the job's work, 0 < at_ms < run_ms */
-    int64_t length_ms; /* > 0; at_ms + length_ms at most the next pause's at_ms, or run_ms */
+    int64_t length_ms; /* > 0; at_ms + length_ms below the next at_ms, at most run_ms */
 };
 
 struct drive_job {
@@ -82,7 +82,7 @@ struct drive_event {
     int64_t now_ms;
     const struct drive_job *job;
     uint32_t task;
-    int32_t gpu_milli;                     /* charge of the placement, STARTED to TASK_ENDED */
+    int32_t gpu_milli;                     /* charge of the placement that begins or ends; else 0 */
     const struct sched_decision *decision; /* STARTED, EVICTED; else NULL */
 };
 

@@ -177,6 +177,7 @@ static void check_sums(const struct philly_job *jobs, const struct replay_result
     assert_int_equal(r->refused + r->unfinished, 0);
     assert_int_equal(r->held_total_milli_ms - r->lost_total_milli_ms, work - r->paused_milli_ms);
     assert_true(r->allocated_milli_ms <= r->installed_milli_ms);
+    assert_true(r->allocated_milli_ms <= r->held_total_milli_ms);
     assert_true(r->active_milli_ms <= r->allocated_milli_ms);
     assert_true(r->busy_milli_ms < r->active_milli_ms);
     assert_int_equal(r->spread[REPLAY_ALL].jobs, JOBS);
