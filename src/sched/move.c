@@ -401,10 +401,40 @@ void move_drop(struct sched *s, struct workload *w)
     workload_requeue(s, w);
 }
 
-/* All that moves of W has stopped, is wanted again and admitted, and its new places take work. */
-static bool places_good(const struct sched *s, const struct workload *w, bool *ret_stopped)
+/* Loads the new places of W, as if they had just been found. */
+static void load_places(struct sched *s, const struct workload *w)
 {
-    struct amounts sum = {0};
+    struct move_plan mine = {0};
+    for (size_t i = 0; i < s->moving.len; i++)
+        if (s->moving.items[i].workload == w)
+            vec_push(&mine.room, s->moving.items[i]); /* devices stay with sched.moving */
+    load_room(s, &mine);
+    vec_done(&mine.room);
+}
+
+static void places_keep(struct sched *s, const struct workload *w, int sign)
+{
+    for (size_t i = 0; i < s->moving.len; i++)
+        if (s->moving.items[i].workload == w)
+            claim_keep(&s->moving.items[i], sign);
+}
+
+/* Would all gates open for it in VIEW_THEN, where it is counted already? They close when a quota
+ * is lowered. */
+static bool still_admitted(struct sched *s, const struct workload *w)
+{
+    load_places(s, w);
+    struct amounts charge = place_charge(s);
+    places_keep(s, w, -1);
+    bool open = gate_open(w->group, &charge, MASK(VIEW_THEN), NULL) &&
+                place_types_open(s, w->group, MASK(VIEW_THEN));
+    places_keep(s, w, 1);
+    return open;
+}
+
+/* All that moves of W has stopped, is wanted again and admitted, and its new places take work. */
+static bool places_good(struct sched *s, const struct workload *w, bool *ret_stopped)
+{
     *ret_stopped = true;
     for (size_t i = 0; i < s->moving.len; i++) {
         const struct claim *c = &s->moving.items[i];
@@ -415,22 +445,15 @@ static bool places_good(const struct sched *s, const struct workload *w, bool *r
             (phase != TASK_LEAVING && phase != TASK_PENDING))
             return false;
         *ret_stopped = *ret_stopped && phase == TASK_PENDING;
-        struct amounts charge = claim_charge(c);
-        amounts_add(&sum, &charge, 1);
     }
-    return gate_still_open(w->group, &sum);
+    return still_admitted(s, w);
 }
 
 /* Starts W on its new places if all of them are free; its claims are out of the way then. */
 static bool arrives(struct sched *s, struct workload *w)
 {
     struct placing *p = s->placing;
-    struct move_plan mine = {0};
-    for (size_t i = 0; i < s->moving.len; i++)
-        if (s->moving.items[i].workload == w)
-            vec_push(&mine.room, s->moving.items[i]); /* devices stay with sched.moving */
-    load_room(s, &mine);
-    vec_done(&mine.room);
+    load_places(s, w);
     struct amounts charge = place_charge(s);
     bool fits = gate_open(w->group, &charge, MASK(VIEW_NOW), NULL) &&
                 place_types_open(s, w->group, MASK(VIEW_NOW));
