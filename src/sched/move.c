@@ -277,8 +277,7 @@ static void try_node(struct search *q, const struct node *n, bool *found, struct
 static bool could_hold(const struct sched *s, const struct node *n, const struct shape *shape)
 {
     struct fit f;
-    return fit_accepts(n, shape) &&
-           fit_node(n, shape, MASK(VIEW_EMPTY), s->placing->trial, &f);
+    return fit_accepts(n, shape) && fit_node(n, shape, MASK(VIEW_EMPTY), s->placing->trial, &f);
 }
 
 /* Enough is free in all, for the GPUs at least. */
@@ -289,8 +288,8 @@ static bool enough_free(struct sched *s, const struct amounts *need)
         s->move_room = 0;
         for (size_t i = 0; i < s->node_list.len; i++) {
             const struct node *n = s->node_list.items[i];
-            s->move_room += node_takes(n) ? (int64_t)n->whole_count * WHOLE_MILLI
-                                          : n->milli_used[VIEW_THEN];
+            s->move_room +=
+                node_takes(n) ? (int64_t)n->whole_count * WHOLE_MILLI : n->milli_used[VIEW_THEN];
         }
         s->move_room_stale = false;
     }
