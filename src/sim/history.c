@@ -75,9 +75,13 @@ static void start_core(struct history *h)
 static void stop_core(struct history *h, bool durable)
 {
     virtual_engine_detach(h->engine);
-    if (memory_store_busy(h->store) && durable)
+    durable = durable && memory_store_busy(h->store);
+    if (durable)
         history_judge_group(h->judge);
     memory_store_crash(h->store, durable);
+    if (durable)
+        history_judge_group_end(h->judge);
+    h->anchored |= durable;
     core_destroy(h->core);
     h->core = NULL;
 }
@@ -86,7 +90,15 @@ static void reboot(struct history *h)
 {
     snprintf(h->boot_id, sizeof(h->boot_id), "boot-%d", ++h->boots);
     h->booted_ms = h->elapsed_ms - BOOT_MS;
+    h->anchored = false;
     virtual_engine_reboot(h->engine, BOOT_MS);
+}
+
+/* The timeline goes on from the wall clock when a machine starts. */
+static void note_timeline(struct history *h)
+{
+    if (h->core)
+        h->timeline_ms = core_now_ms(h->core) - h->elapsed_ms;
 }
 
 static void commit(struct history *h)
@@ -95,6 +107,8 @@ static void commit(struct history *h)
         return;
     history_judge_group(h->judge);
     memory_store_commit(h->store);
+    history_judge_group_end(h->judge);
+    h->anchored = true;
     core_step(h->core);
 }
 
@@ -118,6 +132,8 @@ static void crash(struct history *h, const struct history_step *s)
         reboot(h);
     history_judge_outside(h->judge);
     start_core(h);
+    if (!h->anchored)
+        note_timeline(h);
 }
 
 /* ---- machines --------------------------------------------------------------------------- */
@@ -367,6 +383,7 @@ static void begin(struct history *h)
     memory_store_watch(h->store, history_judge_op, h->judge);
     virtual_engine_advance(h->engine, clock_boot(h));
     start_core(h);
+    note_timeline(h);
 }
 
 static void done(struct history *h)

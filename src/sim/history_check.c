@@ -105,6 +105,9 @@ int history_check(struct history *h)
         history_wrong(h, "%s", virtual_engine_broken(h->engine));
     if (history_judge_wrong(h->judge))
         history_wrong(h, "%s", history_judge_wrong(h->judge));
+    if (core_now_ms(h->core) != h->elapsed_ms + h->timeline_ms)
+        history_wrong(h, "the timeline is off by %" PRId64 " ms",
+                      core_now_ms(h->core) - h->elapsed_ms - h->timeline_ms);
     if (h->result.wrong[0] == '\0' && core_verify(h->core, what, sizeof(what)) < 0)
         history_wrong(h, "%s", what);
     if (h->result.wrong[0] == '\0' && history_quiet(h)) {
@@ -117,6 +120,15 @@ int history_check(struct history *h)
 
 /* ---- at rest ---------------------------------------------------------------------------- */
 
+/* All that was asked to stop had its time, if it could be reached. */
+static bool all_in_sight(const struct history *h)
+{
+    for (uint32_t i = 0; i < HISTORY_NODES_MAX; i++)
+        if (h->nodes[i] && !virtual_engine_node_up(h->engine, i))
+            return false;
+    return true;
+}
+
 static void check_waiting(struct history *h, uint64_t id)
 {
     struct core_command c = {.kind = CORE_EXPLAIN, .id = id};
@@ -125,6 +137,8 @@ static void check_waiting(struct history *h, uint64_t id)
     if (c.status == 0 && c.ret_explanation->basis && strcmp(c.ret_explanation->basis, "now") == 0)
         history_wrong(h, "workload %" PRIu64 " could start and waits at rest (%s)", id,
                       c.ret_explanation->reason);
+    if (c.status == 0 && c.ret_explanation->state == MODEL_WORKLOAD_STOPPING && all_in_sight(h))
+        history_wrong(h, "workload %" PRIu64 " is still stopping at rest", id);
     arena_done(&c.arena);
 }
 

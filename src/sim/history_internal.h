@@ -31,6 +31,8 @@ struct history {
     struct history_node *nodes[HISTORY_NODES_MAX]; /* NULL = there is none */
     struct map numbers;                            /* of workloads that were asked for */
     int64_t elapsed_ms, booted_ms, wall_skew_ms;
+    int64_t timeline_ms; /* core's, less elapsed_ms: the same until the machine starts again... */
+    bool anchored;       /* ...once something of this start is durable */
     int32_t boots;
     char boot_id[24];
     uint64_t compare_every; /* quiet steps */

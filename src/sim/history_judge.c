@@ -31,12 +31,14 @@ struct jteam {
 
 struct jtask {
     int32_t attempt; /* of the newest allocation; -1 = none yet */
-    bool open;
+    bool open, done;
 };
 
 struct jworkload {
     uint64_t id, team;
-    int32_t number, task_count, open;
+    int32_t number, task_count, min_tasks, open;
+    int32_t done, most; /* tasks that succeeded; the most that were open within the group */
+    bool started;       /* within the group */
     bool preemptible;
     enum model_workload_state state;
     const struct sched_request *request;
@@ -71,6 +73,8 @@ struct history_judge {
     uint64_t group, last_event, last_workload;
     VEC(struct trade) trades;
     uint64_t trades_from; /* group */
+    VEC(uint64_t) started; /* workloads of which tasks were started within the group */
+    int64_t last_event_ms;
     struct history_counts counts;
     uint64_t trace;
     char wrong[240];
@@ -131,6 +135,7 @@ void history_judge_destroy(struct history_judge *j)
     map_done(&j->numbers);
     sim_ledger_done(&j->ledger);
     vec_done(&j->trades);
+    vec_done(&j->started);
     free(j);
 }
 
@@ -352,6 +357,16 @@ static void check_start(struct history_judge *j, struct jworkload *w, const stru
                   row->task, w->number, row->devices[i]);
 }
 
+static void note_start(struct history_judge *j, struct jworkload *w)
+{
+    if (!w->started)
+        vec_push(&j->started, w->id);
+    w->most = w->started ? w->most : w->open;
+    w->started = true;
+    w->open++;
+    w->most = w->open > w->most ? w->open : w->most;
+}
+
 static void open_allocation(struct history_judge *j, const struct model_allocation *row)
 {
     struct jworkload *w = map_get(&j->workloads, row->workload);
@@ -372,8 +387,8 @@ static void open_allocation(struct history_judge *j, const struct model_allocati
     a->charge = (struct amounts){{row->gpu_milli, row->cpu_milli, row->memory_bytes}};
     memcpy(a->devices, row->devices, size);
     map_put(&j->allocations, row->id, a);
-    w->tasks[row->task] = (struct jtask){row->attempt, true};
-    w->open++;
+    w->tasks[row->task] = (struct jtask){row->attempt, true, false};
+    note_start(j, w);
     j->counts.allocations++;
     count(j, w->team, &a->charge, !w->preemptible, 1);
     check_gates(j, w, &a->charge);
@@ -432,6 +447,7 @@ static void put_workload(struct history_judge *j, const struct model_workload *r
     w->team = row->team_id;
     w->number = number;
     w->task_count = shape->task_count;
+    w->min_tasks = shape->min_tasks;
     w->preemptible = shape->preemptible;
     w->state = row->state;
     w->request = sim_ledger_model_request(&j->ledger, &shape->groups[0].request);
@@ -479,6 +495,25 @@ static void update_workload(struct history_judge *j, const struct model_workload
         end_workload(j, w);
 }
 
+static void put_task(struct history_judge *j, const struct model_task *row)
+{
+    struct jworkload *w = map_get(&j->workloads, row->workload);
+    bool done = row->state == MODEL_TASK_SUCCEEDED;
+
+    note(j, row->workload ^ (uint64_t)row->index << 32 ^ (uint64_t)row->state << 44 ^
+                (uint64_t)row->attempt << 50);
+    if (w == NULL || row->index < 0 || row->index >= w->task_count) {
+        wrong(j, "task %d of workload %llu changes, but there is no such", row->index,
+              (ull)row->workload);
+        return;
+    }
+    if (w->tasks[row->index].done && !done)
+        wrong(j, "task %d of w%d had succeeded and is %s", row->index, w->number,
+              model_task_state_name(row->state));
+    w->done += done && !w->tasks[row->index].done;
+    w->tasks[row->index].done = done;
+}
+
 /* ---- events ----------------------------------------------------------------------------- */
 
 static uint32_t *trades_of(struct history_judge *j, uint64_t victim, uint64_t winner)
@@ -514,6 +549,9 @@ static void evicted(struct history_judge *j, const struct model_event *e)
 static void add_event(struct history_judge *j, const struct model_event *e)
 {
     note(j, e->seq ^ e->workload << 20 ^ (uint64_t)e->time_ms << 8);
+    if (e->time_ms < j->last_event_ms)
+        wrong(j, "event %llu happens before event %llu", (ull)e->seq, (ull)j->last_event);
+    j->last_event_ms = e->time_ms;
     if (e->seq <= j->last_event)
         wrong(j, "event %llu comes after event %llu", (ull)e->seq, (ull)j->last_event);
     j->last_event = e->seq;
@@ -531,6 +569,22 @@ void history_judge_group(struct history_judge *j)
 {
     j->group++;
     j->counts.groups = j->group;
+}
+
+/* Who was started in this group was started with its minimum. */
+void history_judge_group_end(struct history_judge *j)
+{
+    for (size_t i = 0; i < j->started.len; i++) {
+        struct jworkload *w = map_get(&j->workloads, j->started.items[i]);
+
+        if (w == NULL)
+            continue; /* it has ended within the same group */
+        if (w->most + w->done < w->min_tasks)
+            wrong(j, "w%d is started with %d tasks, its minimum is %d", w->number,
+                  w->most + w->done, w->min_tasks);
+        w->started = false;
+    }
+    vec_clear(&j->started);
 }
 
 void history_judge_outside(struct history_judge *j)
@@ -558,8 +612,7 @@ void history_judge_op(void *judge, const struct store_op *op)
         update_workload(j, op->workload);
         break;
     case STORE_PUT_TASK:
-        note(j, op->task->workload ^ (uint64_t)op->task->index << 32 ^
-                    (uint64_t)op->task->state << 44 ^ (uint64_t)op->task->attempt << 50);
+        put_task(j, op->task);
         break;
     case STORE_PUT_NODE:
         put_node(j, op->node);

@@ -12,8 +12,9 @@
  *   - a workload is accepted once and as it was asked for, follows its table of states, and is
  *     gone only when it has ended and nothing of it holds devices;
  *   - an attempt of a task starts once, one at a time, and its attempts grow;
+ *   - a gang starts with its minimum, counting tasks that have done their part, or not at all;
  *   - metered intervals end after they begin and never lie over what the device held before;
- *   - events grow; no two workloads make each other give way back and forth while nothing
+ *   - events grow and their times never go back; no two workloads make each other give way back and forth while nothing
  *     happens from outside.
  *
  * Time of a quota. A decision is taken under the quotas that core applies at that moment, which
@@ -43,8 +44,9 @@ struct history_counts {
 struct history_judge *history_judge_create(void);
 void history_judge_destroy(struct history_judge *j);
 
-/* The rows that follow become durable together. */
+/* The rows that follow become durable together; until here. */
 void history_judge_group(struct history_judge *j);
+void history_judge_group_end(struct history_judge *j);
 /* One of them: a memory_store_watch_fn. */
 void history_judge_op(void *judge, const struct store_op *op);
 /* Something happened that neither core nor the scheduler has brought about. */

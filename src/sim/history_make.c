@@ -58,12 +58,14 @@ static void make_team(struct history_make *m, int32_t team, struct history_step 
 static void make_shape(struct history_make *m, struct history_step *s)
 {
     static const int32_t graces[] = {0, 100, 1000, 5000};
-    int32_t tasks = one_in(m, 3) ? 1 + below(m, 6) : 1;
+    int32_t class_ = below(m, 4);
+    /* Work that is not preemptible has to be small to be accepted. */
+    int32_t tasks = one_in(m, 3) ? 1 + below(m, class_ == HISTORY_PRODUCTION ? 2 : 6) : 1;
 
     s->kind = HISTORY_SUBMIT;
     s->submit.count = one_in(m, 4) ? 1 + below(m, 4) : 1;
     s->submit.team = 2 + below(m, TEAMS - 2);
-    s->submit.class_ = below(m, 4);
+    s->submit.class_ = class_;
     s->submit.priority = below(m, 3);
     s->submit.tasks = tasks;
     s->submit.min = one_in(m, 2) ? tasks : 1 + below(m, tasks);
