@@ -58,13 +58,13 @@ static void make_team(struct history_make *m, int32_t team, struct history_step 
 static void make_shape(struct history_make *m, struct history_step *s)
 {
     static const int32_t graces[] = {0, 100, 1000, 5000};
-    int32_t class_ = below(m, 4);
+    int32_t class_ = one_in(m, 2) ? m->favourite : below(m, 4);
     /* Work that is not preemptible has to be small to be accepted. */
     int32_t tasks = one_in(m, 3) ? 1 + below(m, class_ == HISTORY_PRODUCTION ? 2 : 6) : 1;
 
     s->kind = HISTORY_SUBMIT;
     s->submit.count = one_in(m, 4) ? 1 + below(m, 4) : 1;
-    s->submit.team = 2 + below(m, TEAMS - 2);
+    s->submit.team = 2 + below(m, m->leaves);
     s->submit.class_ = class_;
     s->submit.priority = below(m, 3);
     s->submit.tasks = tasks;
@@ -95,6 +95,8 @@ void history_make_init(struct history_make *m, uint64_t seed, int64_t steps,
     m->plan = *plan;
     m->left = steps;
     m->crowd = 4 << below(m, 4);
+    m->leaves = 1 + below(m, TEAMS - 2);
+    m->favourite = below(m, 4);
     nodes = 1 + below(m, 4);
     for (int32_t i = 0; i < nodes; i++)
         make_node(m, i, add_setup(m));
