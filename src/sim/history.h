@@ -37,6 +37,9 @@
 
 struct history;
 
+/* How a difference between stored and live state begins. */
+#define HISTORY_DIFFERS "stored state differs from live state"
+
 struct history_result {
     uint64_t trace;
     uint64_t steps; /* played; when something is wrong, the last of them is at fault */
