@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Steps as text, plans of faults, and shrinking. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "sim/history_make.h"
+#include "sim/history_plan.h"
+#include "sim/history_shrink.h"
+#include "sim/history_step.h"
+
+/* ---- steps ------------------------------------------------------------------------------ */
+
+struct collected {
+    struct history_make make;
+    struct history_steps steps;
+};
+
+static bool collect(void *user, const struct history *h, struct history_step *ret_step)
+{
+    struct collected *c = user;
+
+    if (!history_make_next(&c->make, h, ret_step))
+        return false;
+    vec_push(&c->steps, *ret_step);
+    return true;
+}
+
+static void test_every_drawn_step_reads_as_it_was_written(void **state)
+{
+    struct collected c = {0};
+    struct history_plan plan;
+    struct history_result result;
+    uint32_t kinds = 0;
+
+    assert_int_equal(history_plan_parse("heavy", &plan, NULL), 0);
+    history_make_init(&c.make, 7, 1500, &plan);
+    assert_int_equal(history_play(collect, &c, 64, &result), 0);
+    for (size_t i = 0; i < c.steps.len; i++) {
+        struct history_step again;
+        char line[HISTORY_LINE_MAX], other[HISTORY_LINE_MAX];
+
+        history_step_format(&c.steps.items[i], line);
+        assert_int_equal(history_step_parse(line, &again, NULL), 0);
+        history_step_format(&again, other);
+        assert_string_equal(line, other);
+        kinds |= 1U << again.kind;
+    }
+    /* All kinds came up, or the plan does not do what it says. */
+    assert_int_equal(kinds, (1U << HISTORY_KINDS) - 1);
+    vec_done(&c.steps);
+}
+
+static void test_a_bad_step_is_named(void **state)
+{
+    static const struct {
+        const char *line, *text;
+    } bad[] = {
+        {"dance ms=3", "there is no step 'dance'"},
+        {"time", "'time' lacks field 'ms'"},
+        {"time ms=1 ms=2", "field 'ms' comes twice"},
+        {"time ms=1 us=2", "'time' has no field 'us'"},
+        {"time ms=-1", "ms '-1' is not a number from 0 to 86400000"},
+        {"time ms=99999999999999999999", "is not a number"},
+        {"time ms=1x", "ms '1x' is not a number"},
+        {"time ms=", "ms '' is not a number"},
+        {"time ms", "'time' has no field 'ms'"},
+        {"crash at=noon calls=0 reboot=no", "at 'noon' is not one of before, durable, during"},
+        {"lose node=16 dies=no", "node '16' is not a number from 0 to 15"},
+        {"wall ms=--5", "ms '--5' is not a number"},
+    };
+
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        struct history_step step;
+        struct err err = ERR_INIT;
+
+        assert_int_equal(history_step_parse(bad[i].line, &step, &err), -EINVAL);
+        if (strstr(err.text, bad[i].text) == NULL)
+            fail_msg("'%s': %s", bad[i].line, err.text);
+    }
+}
+
+static void test_a_file_names_the_line_at_fault(void **state)
+{
+    static const char text[] = "# a comment\n\ncommit # and another\n  rest\ntime ms=x\ncommit\n";
+    FILE *in = fmemopen((void *)text, sizeof(text) - 1, "r");
+    struct history_steps steps = {0};
+    struct err err = ERR_INIT;
+
+    assert_int_equal(history_steps_read(in, &steps, &err), -EINVAL);
+    fclose(in);
+    assert_int_equal(steps.len, 2);
+    assert_int_equal(steps.items[1].kind, HISTORY_REST);
+    assert_non_null(strstr(err.text, "line 5: ms 'x' is not a number"));
+    vec_done(&steps);
+}
+
+static void test_a_line_without_end_is_refused(void **state)
+{
+    char text[4096];
+    FILE *in;
+    struct history_steps steps = {0};
+    struct err err = ERR_INIT;
+
+    memset(text, 'a', sizeof(text));
+    in = fmemopen(text, sizeof(text), "r");
+    assert_int_equal(history_steps_read(in, &steps, &err), -EINVAL);
+    fclose(in);
+    assert_non_null(strstr(err.text, "line 1 is too long"));
+    vec_done(&steps);
+}
+
+/* ---- plans ------------------------------------------------------------------------------ */
+
+static void test_what_stands_later_in_a_plan_counts(void **state)
+{
+    struct history_plan plan;
+
+    assert_int_equal(history_plan_parse("default,crash=100,disk=0", &plan, NULL), 0);
+    assert_int_equal(plan.crash, 100);
+    assert_int_equal(plan.disk, 0);
+    assert_int_equal(plan.late, 10);
+    assert_int_equal(history_plan_parse("crash=100,none,dup=1", &plan, NULL), 0);
+    assert_int_equal(plan.crash, 0);
+    assert_int_equal(plan.dup, 1);
+}
+
+static void test_a_bad_plan_is_named(void **state)
+{
+    static const struct {
+        const char *plan, *text;
+        int status;
+    } bad[] = {
+        {"crsh=5", "there is no fault or plan 'crsh'; there are none, default, heavy", -EINVAL},
+        {"crash", "there is no fault or plan 'crash'", -EINVAL},
+        {"default=1", "there is no fault or plan 'default'", -EINVAL},
+        {"crash=1001", "the rate '1001' of 'crash' is not a number from 0 to 1000", -ERANGE},
+        {"crash=-1", "the rate '-1' of 'crash'", -ERANGE},
+        {"crash=", "the rate '' of 'crash'", -ERANGE},
+        {"crash=600,disk=600", "the rates add up to 1200", -ERANGE},
+    };
+
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        struct history_plan plan;
+        struct err err = ERR_INIT;
+
+        assert_int_equal(history_plan_parse(bad[i].plan, &plan, &err), bad[i].status);
+        if (strstr(err.text, bad[i].text) == NULL)
+            fail_msg("'%s': %s", bad[i].plan, err.text);
+    }
+}
+
+/* ---- shrinking -------------------------------------------------------------------------- */
+
+/* Fails with a time of 7 ms somewhere before one of 9 ms. */
+static bool seven_before_nine(void *user, const struct history_steps *steps)
+{
+    bool seven = false;
+
+    ++*(int *)user;
+    for (size_t i = 0; i < steps->len; i++) {
+        if (steps->items[i].kind != HISTORY_TIME)
+            continue;
+        seven |= steps->items[i].time.ms == 7;
+        if (seven && steps->items[i].time.ms == 9)
+            return true;
+    }
+    return false;
+}
+
+static void test_only_what_matters_is_left(void **state)
+{
+    struct history_steps steps = {0};
+    int trials = 0;
+
+    for (int32_t i = 0; i < 1000; i++)
+        vec_push(&steps, ((struct history_step){.kind = HISTORY_TIME, .time.ms = i % 100}));
+    assert_int_equal(history_shrink(&steps, seven_before_nine, &trials, 5000), trials);
+    assert_int_equal(steps.len, 2);
+    assert_int_equal(steps.items[0].time.ms, 7);
+    assert_int_equal(steps.items[1].time.ms, 9);
+    assert_in_range(trials, 10, 200);
+    vec_done(&steps);
+}
+
+static void test_shrinking_ends_with_its_budget(void **state)
+{
+    struct history_steps steps = {0};
+    int trials = 0;
+
+    for (int32_t i = 0; i < 1000; i++)
+        vec_push(&steps, ((struct history_step){.kind = HISTORY_TIME, .time.ms = i % 100}));
+    assert_int_equal(history_shrink(&steps, seven_before_nine, &trials, 3), 3);
+    assert_int_equal(trials, 3);
+    assert_true(seven_before_nine(&trials, &steps));
+    vec_done(&steps);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_drawn_step_reads_as_it_was_written),
+        cmocka_unit_test(test_a_bad_step_is_named),
+        cmocka_unit_test(test_a_file_names_the_line_at_fault),
+        cmocka_unit_test(test_a_line_without_end_is_refused),
+        cmocka_unit_test(test_what_stands_later_in_a_plan_counts),
+        cmocka_unit_test(test_a_bad_plan_is_named),
+        cmocka_unit_test(test_only_what_matters_is_left),
+        cmocka_unit_test(test_shrinking_ends_with_its_budget),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
