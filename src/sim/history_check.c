@@ -73,9 +73,9 @@ static void report_difference(struct history *h, const char *live, const char *s
         if (live[same] == '\n')
             line = same + 1;
     from = same > line + 30 ? same - 30 : line;
-    history_wrong(h, HISTORY_DIFFERS ": '%.40s' is live '%.*s', stored '%.*s'",
-                  live + line, (int)strcspn(live + from, "\n"), live + from,
-                  (int)strcspn(stored + from, "\n"), stored + from);
+    history_wrong(h, HISTORY_DIFFERS ": '%.40s' is live '%.*s', stored '%.*s'", live + line,
+                  (int)strcspn(live + from, "\n"), live + from, (int)strcspn(stored + from, "\n"),
+                  stored + from);
 }
 
 void history_compare(struct history *h)

@@ -72,7 +72,7 @@ struct history_judge {
     struct sim_ledger ledger;
     uint64_t group, last_event, last_workload;
     VEC(struct trade) trades;
-    uint64_t trades_from; /* group */
+    uint64_t trades_from;  /* group */
     VEC(uint64_t) started; /* workloads of which tasks were started within the group */
     int64_t last_event_ms;
     struct history_counts counts;

@@ -14,8 +14,8 @@
  *   - an attempt of a task starts once, one at a time, and its attempts grow;
  *   - a gang starts with its minimum, counting tasks that have done their part, or not at all;
  *   - metered intervals end after they begin and never lie over what the device held before;
- *   - events grow and their times never go back; no two workloads make each other give way back and forth while nothing
- *     happens from outside.
+ *   - events grow and their times never go back; no two workloads make each other give way back and
+ * forth while nothing happens from outside.
  *
  * Time of a quota. A decision is taken under the quotas that core applies at that moment, which
  * is when the answer of the store arrives, while rows come in groups. So a start is measured

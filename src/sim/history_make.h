@@ -30,7 +30,8 @@ struct history_make {
     struct history_step shapes[HISTORY_SHAPES]; /* what people submit again and again */
     uint32_t submits;
     int32_t next_number, devices;
-    int32_t crowd, leaves, favourite; /* how much lives at once, in how many teams, of which class */
+    int32_t crowd, leaves,
+        favourite; /* how much lives at once, in how many teams, of which class */
 };
 
 /* Starts the sequence of SEED: the setup, and then STEPS steps with the faults of PLAN. */
