@@ -9,10 +9,10 @@ static bool exceeds(int64_t used, int64_t need, int64_t bound)
 }
 
 /* May not burst, or not while work that may not is promised a place. */
-static bool stays_within(const struct group *g, enum view view)
+static bool stays_within(const struct group *g, enum view view, int r)
 {
     bool soon = view == VIEW_NOW || view == VIEW_THEN;
-    return !g->may_burst || (soon && g->team->held_within > 0);
+    return !g->may_burst || (soon && g->team->held_within[r] > 0);
 }
 
 static bool team_open(const struct group *g, const struct team *t, const struct amounts *need,
@@ -28,7 +28,7 @@ static bool team_open(const struct group *g, const struct team *t, const struct 
         if (!g->preemptible && exceeds(t->firm[view].v[r], need->v[r], t->guarantee[r]))
             return false;
         gate->firm = false;
-        if (stays_within(g, view) && t == g->team &&
+        if (stays_within(g, view, r) && t == g->team &&
             exceeds(t->used[view].v[r], need->v[r], t->guarantee[r]))
             return false;
     }

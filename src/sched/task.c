@@ -57,8 +57,11 @@ static void account(struct sched *s, struct workload *w, uint32_t t, int sign)
         s->ending_running += (uint32_t)sign;
     if (in_then(p))
         use_add(w, t, VIEW_THEN, sign);
-    if (p == TASK_HELD && !w->group->may_burst)
-        w->group->team->held_within += (uint32_t)sign;
+    if (p == TASK_HELD && !w->group->may_burst) {
+        struct amounts charge = task_charge(w, t);
+        for (int r = 0; r < SCHED_RESOURCES; r++)
+            w->group->team->held_within[r] += charge.v[r] > 0 ? (uint32_t)sign : 0;
+    }
     if (p == TASK_RUNNING && !task->node->up)
         w->lost += (uint32_t)sign;
     if (in_demand(p)) {

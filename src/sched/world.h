@@ -276,7 +276,8 @@ struct team {
     bool demand_changed;                     /* since then, of it or a team below */
     bool share_due;                          /* its children's shares are to be made anew */
     uint32_t workloads;                      /* of this leaf */
-    uint32_t held_within;                    /* HELD tasks of this leaf that may not burst */
+    /* HELD tasks of this leaf that ask for the resource and may not burst. */
+    uint32_t held_within[SCHED_RESOURCES];
     uint32_t ready_count[2];                 /* ready lines of the subtree; [1] = idle only */
     struct heap ready[2];
     struct line *next_line[2]; /* of the subtree, see order.h */
