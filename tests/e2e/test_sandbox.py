@@ -124,6 +124,8 @@ def test_a_killed_supervisor_is_retried():
 def test_exec_runs_inside():
     job = server.submit(team="red", command=["sh", "-c", "echo up; sleep 1000"], cpu="100m")
     wait_for("the task", lambda: "up" in log(job["id"]))
+    # The log is there before the server has heard that the task runs.
+    wait_for("its start", lambda: server.workload(job["id"])["started_at"])
     done = server.allot("exec", str(job["id"]), "--", "sh", "-c",
                         "echo $ALLOT_WORKLOAD_ID; pwd; exit 5", check=False)
     equal(done.returncode, 5, f"exit code ({done.stderr})")
