@@ -32,6 +32,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "core/core.h"
+#include "core/shape.h"
 
 /* ---- state ------------------------------------------------------------------------------ */
 
@@ -55,17 +56,6 @@ struct core_node {
     struct model_node row; /* in arena */
     struct arena arena;
     char *json; /* of the machine alone, to see changes */
-};
-
-/* A shape, with the scheduler's form of it beside. Interned by canonical JSON. */
-struct core_shape {
-    uint64_t id;
-    char *json;
-    const struct model_shape *model; /* NULL until first used */
-    struct sched_workload sched;     /* template: id, team, age are filled in per workload */
-    struct arena arena;
-    int32_t gpu_milli; /* charge of all tasks while they wait */
-    bool stored;       /* the store has it: its first transaction is durable */
 };
 
 struct core_task {
@@ -258,11 +248,6 @@ void core_workload_row(const struct core_workload *w, struct model_workload *ret
 /* Finds or makes the shape; SHAPE is copied. */
 struct core_shape *core_shape_intern(struct core *core, const struct model_shape *shape);
 int core_shape_add_stored(struct core *core, uint64_t id, const char *json);
-/* Decodes a stored shape when it is first needed. */
-int core_shape_ready(struct core_shape *s, struct err *err);
-/* The scheduler's view of a workload. */
-void core_shape_sched(const struct core_shape *s, uint64_t id, uint64_t team, bool accepted,
-                      struct sched_workload *ret);
 
 /* ---- access.c --------------------------------------------------------------------------- */
 

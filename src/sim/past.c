@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "core/internal.h"
+#include "core/shape.h"
 
 #define LINE_MAX_BYTES (4 << 20)
 #define TIME_MAX_MS ((int64_t)1 << 42) /* the year 2109 */

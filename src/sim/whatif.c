@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "core/internal.h"
+#include "core/shape.h"
 #include "sim/drive.h"
 
 #define CHECKPOINT_MS (10 * 60 * 1000)
