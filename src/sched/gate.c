@@ -61,7 +61,7 @@ bool gate_still_open(const struct group *g, const struct amounts *need)
 bool gate_within_share(const struct team *t, const struct amounts *need)
 {
     for (int r = 0; r < SCHED_RESOURCES; r++)
-        if (exceeds(t->used[VIEW_THEN].v[r], need->v[r], t->share.v[r]))
+        if (exceeds(t->used[VIEW_THEN].v[r] + t->claimed.v[r], need->v[r], t->share.v[r]))
             return false;
     return true;
 }
@@ -69,7 +69,7 @@ bool gate_within_share(const struct team *t, const struct amounts *need)
 bool gate_within_guarantee(const struct team *t, const struct amounts *need)
 {
     for (int r = 0; r < SCHED_RESOURCES; r++)
-        if (exceeds(t->used[VIEW_THEN].v[r], need->v[r], t->guarantee[r]))
+        if (exceeds(t->used[VIEW_THEN].v[r] + t->claimed.v[r], need->v[r], t->guarantee[r]))
             return false;
     return true;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sched/claim.h"
 #include "sched/decide.h"
 #include "sched/fit.h"
 #include "sched/gang.h"
@@ -210,28 +211,31 @@ void hold_victim_stopped(struct sched *s, uint64_t workload)
         w->victims--;
 }
 
+/* The devices are kept; the team does not use them yet, but means to. */
+static void claim_wait(const struct claim *c, int sign)
+{
+    struct amounts charge = claim_charge(c);
+    for (struct team *t = c->workload->group->team; t != NULL; t = t->parent)
+        amounts_add(&t->claimed, &charge, sign);
+    fit_take(c->node, c->shape, c->devices, c->device_count, VIEW_THEN, sign);
+}
+
 void hold_claim(struct sched *s, struct workload *w)
 {
     const struct placing *p = s->placing;
-    place_take(s, VIEW_THEN, 1);
     for (size_t i = 0; i < p->spots.len; i++) {
-        const struct spot *spot = &p->spots.items[i];
         struct claim *c = vec_add(&s->claims);
-        c->workload = w;
-        c->shape = spot->shape;
-        c->node = spot->node;
-        c->device_count = spot->count;
-        c->devices = mem_new(spot->count, sizeof(*c->devices));
-        if (spot->count > 0)
-            memcpy(c->devices, spot_devices(p, spot), spot->count * sizeof(*c->devices));
+        *c = claim_of(p, &p->spots.items[i], w);
+        claim_wait(c, 1);
     }
+    w->claimed_turn = s->turn;
 }
 
 void hold_claims_drop(struct sched *s)
 {
     for (size_t i = 0; i < s->claims.len; i++) {
         struct claim *c = &s->claims.items[i];
-        fit_take(c->node, c->shape, c->devices, c->device_count, VIEW_THEN, -1);
+        claim_wait(c, -1);
         node_touch(s, c->node);
         free(c->devices);
     }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/qty.h"
+#include "sched/claim.h"
 #include "sched/decide.h"
 #include "sched/fit.h"
 #include "sched/gate.h"
@@ -40,35 +41,6 @@ void move_plan_done(struct move_plan *p)
     claims_clear(p->places.items, &p->places.len);
     vec_done(&p->room);
     vec_done(&p->places);
-}
-
-static struct claim claim_of(const struct placing *p, const struct spot *spot, struct workload *w)
-{
-    struct claim c = {.workload = w,
-                      .task = spot->task,
-                      .shape = spot->shape,
-                      .node = spot->node,
-                      .device_count = spot->count,
-                      .devices = mem_new(spot->count, sizeof(uint16_t))};
-    if (spot->count > 0)
-        memcpy(c.devices, spot_devices(p, spot), spot->count * sizeof(uint16_t));
-    c.gpu_milli = fit_charge(c.node, c.shape, c.devices, c.device_count);
-    return c;
-}
-
-static struct amounts claim_charge(const struct claim *c)
-{
-    return (struct amounts){{c->gpu_milli, c->shape->cpu, c->shape->memory}};
-}
-
-/* The devices, and what the team is charged: so that gates can be asked of those that follow. */
-static void claim_take(const struct claim *c, int sign)
-{
-    const struct group *g = c->workload->group;
-    struct amounts charge = claim_charge(c);
-    team_use(g->team, VIEW_THEN, &charge, !g->preemptible, sign);
-    types_use(g->team, VIEW_THEN, c->node->gpu_type, c->gpu_milli, !g->preemptible, sign);
-    fit_take(c->node, c->shape, c->devices, c->device_count, VIEW_THEN, sign);
 }
 
 /* A place that is kept beyond the turn. */

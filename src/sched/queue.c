@@ -6,6 +6,7 @@
 #include "sched/shape.h"
 #include "sched/team.h"
 
+#define CLAIMS_MAX 256 /* looked at, of one kind, for one that waits for no stop */
 #define waiting_entry(n) tree_entry(n, struct workload, wait)
 #define running_entry(n) tree_entry(n, struct workload, run)
 
@@ -378,13 +379,28 @@ static void lot_update(struct sched *s, struct lot *lot)
         line_ready(s, line);
 }
 
+bool queue_after_claims(struct sched *s, struct line *line)
+{
+    const struct group *g = line->group;
+    uint32_t size = line->lot == NULL ? 0 : tree_size(g->waiting);
+    for (uint32_t i = 0; i < size && i < CLAIMS_MAX; i++) {
+        struct workload *w = tree_entry(tree_at(g->waiting, i), struct workload, wait);
+        if (w->claimed_turn == s->turn)
+            continue;
+        line_head_set(s, line, w);
+        return true;
+    }
+    return false;
+}
+
 void group_add(struct sched *s, struct workload *w)
 {
     struct group *g = w->group;
     tree_insert(&g->waiting, &w->wait, w->id, waits_before);
     struct line *line = &g->lot->line;
-    if (line->state == LINE_PARKED && hangs_on_run_time((enum sched_reason)line->reason))
-        line_wake(s, line); /* this one may end in time */
+    if (line->state == LINE_PARKED &&
+        (s->stopping > 0 || hangs_on_run_time((enum sched_reason)line->reason)))
+        line_wake(s, line); /* this one may evict where the others wait for stops, or end in time */
     else if (line->head == NULL || group_before(g, line->group) ||
              (line->group == g && age_before(w, line->head)))
         lot_update(s, g->lot);

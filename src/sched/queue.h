@@ -37,6 +37,9 @@ void line_disown(struct sched *s, struct workload *w);
 
 /* Tried without success. */
 void line_park(struct sched *s, struct line *line, enum sched_reason reason);
+/* Goes on with the first of the line's group that has not claimed a place in this turn; false if
+ * there is none among the first hundreds. */
+bool queue_after_claims(struct sched *s, struct line *line);
 /* Another workload of the same group becomes the head of a ready line. */
 void line_head_set(struct sched *s, struct line *line, struct workload *w);
 /* A parked line is ready again. */

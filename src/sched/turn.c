@@ -108,9 +108,12 @@ static void try_line(struct sched *s, struct line *line)
         ; /* a younger one of its kind is next */
     else if (why == SCHED_REASON_MAINTENANCE && window_backfill(s, line))
         ; /* likewise */
-    else if (group_idle(s, w->group) || why == SCHED_REASON_RESERVED ||
-             waits_for_stops(s, w, &gang, &need))
+    else if (group_idle(s, w->group) || why == SCHED_REASON_RESERVED)
         line_park(s, line, why);
+    else if (w->claimed_turn == s->turn || waits_for_stops(s, w, &gang, &need)) {
+        if (!queue_after_claims(s, line)) /* the next of its kind may evict */
+            line_park(s, line, why);
+    }
     else if (!makes_room(s, w, &gang, &need)) {
         if (s->search_denied) { /* it has its search in a later turn */
             line->searched = 0;

@@ -187,6 +187,7 @@ struct workload {
     int64_t timer_ms;                         /* back-off or expiry of the hold */
     int64_t short_since_ms;
     uint64_t started_turn; /* sched.turn of its last start */
+    uint64_t claimed_turn; /* sched.turn when it last kept what is stopping for itself */
     uint64_t moved_epoch;  /* sched.outside_epoch when it was last moved */
     uint64_t held_epoch;   /* sched.freed_epoch when a better start was last looked for */
     uint64_t won_epoch;    /* sched.outside_epoch when it last won its place by reclaim */
@@ -271,6 +272,7 @@ struct team {
     int64_t past[SCHED_RESOURCES];           /* see past.h */
     uint8_t bias[SCHED_RESOURCES];           /* of the weight, in eighths */
     bool typed_path;                         /* it or an ancestor states any */
+    struct amounts claimed;                  /* in this turn, of what is stopping; see claim.h */
     struct amounts demand;                   /* running and pending, not ending */
     struct amounts want, share, entitled;    /* made by share_refresh() */
     bool demand_changed;                     /* since then, of it or a team below */
