@@ -10,6 +10,9 @@
 #include "sim/suggest.h"
 #include "sim/whatif_print.h"
 
+/* A shorter record tells of one day's work, not of a habit. */
+#define ENOUGH_MS (7LL * 24 * 3600 * 1000)
+
 static void print_text(const struct suggest *s, FILE *out)
 {
     char t[8][QTY_TEXT_MAX];
@@ -39,6 +42,11 @@ static void print_text(const struct suggest *s, FILE *out)
           "towards each P95 in proportion to what is lacking; the rest is borrowed by weight.\n"
           "WITHIN: the part of the wanted GPU time that the guarantee before it covers.\n",
           out);
+    if (s->window_ms < ENOUGH_MS)
+        fprintf(out,
+                "The record covers %s only: take this for a first guess, and ask again after some "
+                "days.\n",
+                whatif_time_text(s->window_ms, t[0]));
     if (s->scaled)
         fputs("There are fewer GPUs than the medians ask for: all have the same part of them.\n",
               out);
@@ -115,10 +123,18 @@ static int suggest_main(int argc, char **argv)
         return 2;
     }
     suggest_make(&past, &s);
-    json ? print_json(&s, stdout) : print_text(&s, stdout);
+    int status = s.teams.len > 0 ? 0 : 1;
+    if (status != 0)
+        fputs("suggest: the record holds no work with GPUs that ran: there is nothing to propose "
+              "from\n",
+              stderr);
+    else if (json)
+        print_json(&s, stdout);
+    else
+        print_text(&s, stdout);
     suggest_done(&s);
     past_done(&past);
-    return 0;
+    return status;
 }
 
 const struct sim_command sim_cmd_suggest = {

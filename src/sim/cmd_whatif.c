@@ -135,6 +135,11 @@ static int whatif_main(int argc, char **argv)
         whatif_complain(&err);
         return 2;
     }
+    if (past.jobs.len == 0) {
+        fputs("whatif: the record holds no work that ran: there is nothing to replay\n", stderr);
+        past_done(&past);
+        return 2;
+    }
     report.past = &past;
     report.changed = asked.count > 0;
     report.price_uusd = asked.price_uusd;

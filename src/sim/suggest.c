@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "core/internal.h"
+#include "core/shape.h"
 
 /* A change of demand at an instant. */
 struct step {

@@ -16,7 +16,7 @@
 struct fate {
     int64_t start_ms; /* DRIVE_NEVER = not */
     bool refused;
-    uint32_t evictions;
+    uint32_t restarts;
     int64_t held_milli_ms;
 };
 
@@ -76,7 +76,7 @@ static void add_group(const struct past *p, const struct fate *fates, enum whati
             continue;
         g.jobs++;
         g.held_milli_ms += fates[i].held_milli_ms;
-        g.evictions += fates[i].evictions;
+        g.restarts += fates[i].restarts;
         if (fates[i].start_ms == DRIVE_NEVER) {
             *(fates[i].refused ? &g.refused : &g.waiting) += 1;
             continue;
@@ -114,7 +114,7 @@ static void summarise(const struct past *p, const struct fate *fates, struct wha
         abort();
     for (size_t i = 0; i < p->jobs.len; i++) {
         o->start_ms[i] = fates[i].start_ms;
-        o->evictions += fates[i].evictions;
+        o->restarts += fates[i].restarts;
         o->held_milli_ms += fates[i].held_milli_ms;
     }
     for (size_t i = 0; i < p->teams.len; i++)
@@ -152,8 +152,8 @@ void whatif_recorded(const struct past *past, struct whatif_outcome *ret_outcome
         for (size_t k = 0; k < job->run_count; k++) {
             const struct past_run *run = &job->runs[k];
             fates[i].held_milli_ms += run->gpu_milli * (run->end_ms - run->start_ms);
-            if ((uint32_t)run->attempt > fates[i].evictions)
-                fates[i].evictions = (uint32_t)run->attempt;
+            if ((uint32_t)run->attempt > fates[i].restarts)
+                fates[i].restarts = (uint32_t)run->attempt;
             o.end_ms = run->end_ms > o.end_ms ? run->end_ms : o.end_ms;
         }
     }

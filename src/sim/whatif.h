@@ -43,7 +43,7 @@ struct whatif_group {
     uint64_t jobs, waiting, refused;
     int64_t mean_ms, p50_ms, p95_ms, p99_ms; /* of those that started */
     int64_t held_milli_ms;
-    uint64_t evictions;
+    uint64_t restarts; /* evictions; of the record also retries and lost nodes */
 };
 
 struct whatif_outcome {
@@ -52,7 +52,7 @@ struct whatif_outcome {
     int64_t window_milli_ms; /* held within the window */
     int64_t held_milli_ms;   /* held by all, to their ends */
     int64_t lost_milli_ms;   /* of that, work done again; unknown of the record: 0 */
-    uint64_t evictions;
+    uint64_t restarts; /* evictions; of the record also retries and lost nodes */
     int64_t end_ms;                  /* of the last job */
     int64_t *start_ms;               /* of each job of the past; DRIVE_NEVER where there is none */
     VEC(struct whatif_group) groups; /* all, teams by name, sizes ascending; empty ones left out */

@@ -104,7 +104,7 @@ static void print_use(const struct whatif_report *r, FILE *out)
     const char *const names[] = {"recorded", "replayed as it was", "what if"};
 
     fprintf(out, "\n%-20s %10s %10s %10s %10s %10s", "Use", "GPUS", "ALLOCATED", "GPU-HOURS",
-            "LOST", "EVICTIONS");
+            "LOST", "RESTARTS");
     fprintf(out, r->price_uusd ? " %14s %14s\n" : "\n", "COST USD", "IDLE USD");
     for (size_t i = 0; i < (r->changed ? 3 : 2); i++) {
         const struct whatif_outcome *o = all[i];
@@ -115,7 +115,7 @@ static void print_use(const struct whatif_report *r, FILE *out)
         snprintf(t[2], sizeof(t[2]), "%" PRId64 ".%" PRId64 "%%", permille / 10, permille % 10);
         fprintf(out, "%-20s %10" PRId64 " %10s %10s %10s %10" PRIu64, names[i],
                 o->capacity_milli / 1000, t[2], whatif_hours_text(o->held_milli_ms, t[0]),
-                i == 0 ? "-" : whatif_hours_text(o->lost_milli_ms, t[1]), o->evictions);
+                i == 0 ? "-" : whatif_hours_text(o->lost_milli_ms, t[1]), o->restarts);
         if (r->price_uusd)
             fprintf(out, " %11" PRId64 ".%02" PRId64 " %11" PRId64 ".%02" PRId64, cost / 1000000,
                     cost % 1000000 / 10000, idle / 1000000, idle % 1000000 / 10000);
@@ -174,7 +174,7 @@ static void encode_group(const struct whatif_group *g, struct json_writer *w)
     json_key_i64(w, "wait_p95_ms", g->p95_ms);
     json_key_i64(w, "wait_p99_ms", g->p99_ms);
     json_key_i64(w, "held_milli_gpu_ms", g->held_milli_ms);
-    json_key_i64(w, "evictions", (int64_t)g->evictions);
+    json_key_i64(w, "restarts", (int64_t)g->restarts);
     json_end_object(w);
 }
 
@@ -190,7 +190,7 @@ static void encode_outcome(const struct whatif_report *r, const char *key,
                  share(o->window_milli_ms, o->capacity_milli, o->window_ms));
     json_key_i64(w, "held_milli_gpu_ms", o->held_milli_ms);
     json_key_i64(w, "lost_milli_gpu_ms", o->lost_milli_ms);
-    json_key_i64(w, "evictions", (int64_t)o->evictions);
+    json_key_i64(w, "restarts", (int64_t)o->restarts);
     if (r->price_uusd)
         json_key_i64(w, "cost_uusd", money(o->held_milli_ms, r->price_uusd));
     json_key(w, "groups");

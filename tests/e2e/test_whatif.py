@@ -62,7 +62,7 @@ def test_more_nodes_take_the_waits_away():
     report = whatif("--nodes", "8x4xH100", "--price", "2000000")
     for name in ("all", "red", "blue", "2-4 GPUs"):
         equal(group(report["whatif"], name)["wait_p99_ms"], 0, f"waits of {name}")
-    equal(report["whatif"]["evictions"], 0, "evictions")
+    equal(report["whatif"]["restarts"], 0, "restarts")
     expect(report["whatif"]["cost_uusd"] > 0, "it costs nothing")
     expect(report["whatif"]["allocated_permille"] < report["recorded"]["allocated_permille"],
            "more GPUs are not used less")
@@ -77,7 +77,7 @@ def test_quotas_are_changed():
     equal(group(report["whatif"], "red")["refused"], COUNT // 2, "jobs above the limit")
     report = whatif("--team", "red.limit.gpu=2", "--team", "blue.limit.gpu=2")
     equal(group(report["whatif"], "all")["refused"], 0, "refused")
-    equal(report["whatif"]["evictions"], 0, "evictions within limits")
+    equal(report["whatif"]["restarts"], 0, "restarts within limits")
     text = server.allot("sim", "whatif", "--hard-quota", "--data", server.data).stdout
     expect("what if" in text and "replayed as it was" in text, text)
 

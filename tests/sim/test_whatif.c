@@ -151,7 +151,7 @@ static void a_replay_as_it_was_is_the_record(void **state)
     assert_int_equal(f->is.window_milli_ms, 4000 * 400 * S);
     assert_int_equal(f->was.window_milli_ms, f->is.window_milli_ms);
     assert_int_equal(f->is.held_milli_ms, 4 * 4000 * 100 * S);
-    assert_int_equal(f->is.evictions, 0);
+    assert_int_equal(f->is.restarts, 0);
 }
 
 static void more_nodes_take_the_waits_away(void **state)
