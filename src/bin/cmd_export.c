@@ -28,7 +28,7 @@ static const struct cli_option options[] = {
 };
 
 static const struct cli_command history = {
-    .name = "history",
+    .name = "export history",
     .group = CLI_SETUP,
     .summary = "what ran when, as lines of JSON",
     .usage = "[OPTIONS]",

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `allot quota`: that of the command line, and `suggest`, for which the simulator is needed. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -31,9 +32,20 @@ static int suggest(struct cli *cli, const struct cli_args *args)
 
 static int run(struct cli *cli, const struct cli_args *args)
 {
-    if (args->operands.len == 1 && strcmp(args->operands.items[0], "suggest") == 0)
+    const char *verb = args->operands.len > 0 ? args->operands.items[0] : "";
+    struct err err = ERR_INIT;
+
+    if (strcmp(verb, "suggest") == 0 && args->operands.len == 1)
         return suggest(cli, args);
-    return cli_quota.run(cli, args);
+    if (strcmp(verb, "suggest") == 0)
+        err_set(&err, -EINVAL, ERR_INVALID, NULL, "leave the team out",
+                "a suggestion is for all teams, since it divides what there is among them");
+    else if (args->operands.len == 2 && strcmp(verb, "show") != 0)
+        err_set(&err, -EINVAL, ERR_INVALID, NULL, "write 'allot quota show TEAM'",
+                "'%.60s' is neither show nor suggest", verb);
+    else
+        return cli_quota.run(cli, args);
+    return cli_fail(cli, &err);
 }
 
 static const struct cli_option options[] = {
@@ -49,7 +61,7 @@ const struct cli_command bin_quota = {
     .name = "quota",
     .group = CLI_SEE,
     .summary = "what every team has and uses, as a tree with bars; suggestions",
-    .usage = "[OPTIONS] [show|suggest] [TEAM]",
+    .usage = "[OPTIONS] [show] [TEAM] | suggest",
     .description =
         "The bar shows use of the limit (or of what the team is entitled to, where it has no "
         "limit). Green: within the guarantee. Yellow: borrowed, may be taken back. Red: above "

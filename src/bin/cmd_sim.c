@@ -48,8 +48,8 @@ const struct cli_command bin_sim = {
     .usage = "COMMAND [OPTION]... [FILE...]",
     .description = "Runs the real scheduler in virtual time. 'allot sim help' lists the commands, "
                    "'allot sim COMMAND --help' says more about one.",
-    .examples = "allot sim scenarios tests/sim/given.jsonl\n"
-                "allot sim scenarios --only X03 --trace tests/sim/given.jsonl\n",
+    .examples = "allot sim scenarios tests/sim/shares.jsonl\n"
+                "allot sim scenarios --only FS15 --trace tests/sim/shares.jsonl\n",
     .min_operands = 0,
     .max_operands = CLI_MANY,
     .command_at = 1,

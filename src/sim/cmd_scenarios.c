@@ -52,6 +52,6 @@ const struct sim_command sim_cmd_scenarios = {
              "  --trace             print every event and decision with its reason\n"
              "  --expect-fail FILE  ids that are known to fail, one a line with '# reason'\n"
              "\n"
-             "example: allot sim scenarios --only P10 --trace tests/sim/given.jsonl\n",
+             "example: allot sim scenarios --only FS15 --trace tests/sim/shares.jsonl\n",
     .run = scenarios_main,
 };
