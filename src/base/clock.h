@@ -22,8 +22,10 @@ int64_t clock_wall_ms(void);
 /* "2026-11-30T21:29:59.123Z"; TEXT holds at least CLOCK_TEXT_MAX bytes. */
 #define CLOCK_TEXT_MAX 32
 void clock_format_utc(int64_t wall_ms, char *text);
-/* That form, seconds and fraction optional; or a date alone, or milliseconds since 1970. -EINVAL
- * for anything else, the 31st of February included. */
+/* The last millisecond of the year 9999: later ones have no such form. */
+#define CLOCK_UTC_MAX_MS 253402300799999
+/* That form, seconds and fraction optional; or a date alone, or milliseconds since 1970, up to
+ * CLOCK_UTC_MAX_MS. -EINVAL for anything else, the 31st of February included. */
 int clock_parse_utc(const char *text, int64_t *ret_wall_ms);
 
 #endif

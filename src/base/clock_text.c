@@ -90,6 +90,8 @@ int clock_parse_utc(const char *text, int64_t *ret_ms)
     time_t t;
 
     if (qty_parse_int(text, &ms, NULL) == 0) {
+        if (ms < 0 || ms > CLOCK_UTC_MAX_MS)
+            return -EINVAL;
         *ret_ms = ms;
         return 0;
     }

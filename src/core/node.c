@@ -235,6 +235,9 @@ static int check_window(struct core *core, const struct core_command *c, struct 
     if (c->window_from_ms <= 0 || c->window_until_ms <= c->window_from_ms)
         return err_set(err, -EINVAL, ERR_OUT_OF_RANGE, "until", "give a time after 'from'",
                        "the maintenance would end before it begins");
+    if (c->window_until_ms > CLOCK_UTC_MAX_MS)
+        return err_set(err, -EINVAL, ERR_OUT_OF_RANGE, "until", "give a time before the year 10000",
+                       "the maintenance would end too late to be written down");
     if (c->window_until_ms <= core->now_ms)
         return err_set(err, -EINVAL, ERR_OUT_OF_RANGE, "until", "give a time to come",
                        "the maintenance would be over already");

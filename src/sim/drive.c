@@ -10,6 +10,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 
+#define TIME_MAX_MS (100LL * 366 * 86400 * 1000) /* its GPU time fits in 63 bits */
 #define EMPTY_TURNS_MAX 100000 /* in one instant */
 
 /* In the order of what happens in one instant. */
@@ -352,7 +353,7 @@ static int job_check(const struct drive_job *job, struct err *err)
     int64_t times[] = {job->submit_ms,  job->run_ms,    job->checkpoint_ms,
                        job->restart_ms, job->resume_ms, job->grace_ms};
     for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++)
-        if (times[i] < 0 || times[i] > INT64_MAX / 16)
+        if (times[i] < 0 || times[i] > TIME_MAX_MS)
             return err_set(err, -EINVAL, ERR_OUT_OF_RANGE, NULL, NULL,
                            "a time of job %llu is out of range", (unsigned long long)w->id);
     if (job->pause_count > 0 && w->min_tasks != w->task_count)

@@ -82,9 +82,9 @@ static int read_team(struct reading *r, struct json_object *line)
     if (get_number(r, line, "team", &id) < 0 || get_number(r, line, "parent", &parent) < 0 ||
         get_object(r, line, "spec", &spec) < 0)
         return -EINVAL;
-    if (id == 0 || past_team_by_id(p, (uint64_t)id) || parent >= id ||
+    if (id == 0 || past_team_by_id(p, (uint64_t)id) ||
         (parent && past_team_by_id(p, (uint64_t)parent) == NULL))
-        return bad(r, "team", "an id of its own, after that of its parent");
+        return bad(r, "team", "an id of its own, in a line after that of its parent");
     json_object_object_get_ex(line, "deleted", &deleted);
     for (size_t i = 0; i < ARRAY_LEN(team_own); i++)
         json_object_object_del(spec, team_own[i]);

@@ -11,6 +11,7 @@
 
 #define SECOND 1000
 #define RUN_MAX_S (10LL * 366 * 86400)
+#define SPAN_MAX_MS (10LL * 366 * 86400 * 1000) /* demand is counted by the minute */
 #define JOBS_MAX 10000000
 
 /* ---- time -------------------------------------------------------------------------------- */
@@ -129,6 +130,12 @@ static int read_rows(struct philly *p, const char *path, struct err *err)
         r = err_set(err, -EINVAL, ERR_INVALID, NULL, NULL, "%s: holds no jobs", path);
     if (r == 0) {
         qsort(rows.items, rows.len, sizeof(rows.items[0]), row_order);
+        const struct row *last = &rows.items[rows.len - 1];
+        if (last->job.submit_ms - rows.items[0].job.submit_ms > SPAN_MAX_MS)
+            r = err_set(err, -ERANGE, ERR_OUT_OF_RANGE, NULL, "look at the year in that line",
+                        "%s:%zu: over ten years after the first job", path, last->line);
+    }
+    if (r == 0) {
         p->jobs = arena_new_array(&p->arena, struct philly_job, rows.len);
         p->count = rows.len;
         for (size_t i = 0; i < rows.len; i++) {

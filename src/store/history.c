@@ -11,6 +11,12 @@
 #include "store/row.h"
 #include "store/schema.h"
 
+/* Parents first: a team may have been put below a younger one. */
+#define TEAM_ORDER                                                                                 \
+    "ORDER BY (WITH RECURSIVE up(id, n) AS (SELECT t.parent_id, 0 UNION ALL"                       \
+    " SELECT x.parent_id, n + 1 FROM up JOIN teams x ON x.id = up.id WHERE n < 100)"               \
+    " SELECT max(n) FROM up), t.id"
+
 struct history {
     struct db db;
     FILE *out;
@@ -175,7 +181,7 @@ static int write_all(struct history *h, struct err *err)
     json_key_i64(&w, "history", 1);
     json_key_i64(&w, "now_ms", now_ms);
     line_end(h, &w);
-    r = each(h, "SELECT " ROW_TEAM_COLUMNS ", t.deleted" ROW_TEAM_FROM "ORDER BY t.id", "teams",
+    r = each(h, "SELECT " ROW_TEAM_COLUMNS ", t.deleted" ROW_TEAM_FROM TEAM_ORDER, "teams",
              write_team, err);
     if (r == 0)
         r = each(h, "SELECT " ROW_NODE_COLUMNS " FROM nodes ORDER BY id", "nodes", write_node, err);

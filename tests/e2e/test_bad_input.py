@@ -252,6 +252,16 @@ def test_data_folder_not_writable():
     expect(done.returncode != 0 and path in done.stderr, f"{done}")
 
 
+def test_times_that_cannot_be_written_down():
+    name = server.get("/v1/nodes")["nodes"][0]["name"]
+    for window in ({"until": 2**63 - 1}, {"until": 253402300800000},
+                   {"from": 253402300800000, "until": 253402300800001}, {"until": -1},
+                   {"until": "10000-01-01T00:00:00Z"}):
+        problem(server.call("POST", f"/v1/nodes/{name}/maintenance", window), BAD)
+    problem(server.call("GET", f"/v1/usage?to={2**63 - 1}"), BAD)
+    expect(server.get("/v1/nodes")["nodes"][0].get("maintenance") is None, "it has maintenance")
+
+
 def test_the_server_is_well():
     equal(server.get("/v1/status")["store"]["ok"], True, "store")
     equal(server.stop(), 0, "exit status")

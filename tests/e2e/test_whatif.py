@@ -92,6 +92,16 @@ def test_guarantees_are_proposed():
     expect("GUARANTEE" in server.allot("quota").stdout, "the table of quotas has gone")
 
 
+def test_a_team_below_a_younger_one_is_read():
+    server.team("older")
+    server.team("younger")
+    answer = server.call("PUT", "/v1/teams/older", {"parent": "younger"})
+    expect(answer.status in (200, 201), f"{answer.status} {answer.body!r}")
+    text = server.allot("export", "history", "--data", server.data).stdout
+    expect(text.index('"younger"') < text.index('"older"'), "the parent is not first")
+    server.allot("quota", "suggest", "--data", server.data)
+
+
 def test_bad_words_are_refused():
     for words in (("--team", "nobody.weight=1"), ("--nodes", "many"), ("--class", "x")):
         done = server.allot("sim", "whatif", "--data", server.data, *words, check=False)
