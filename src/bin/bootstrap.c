@@ -91,9 +91,33 @@ static int count_one(void *user, const struct model_team *team)
     return 0;
 }
 
-/* A known token in the file, or NULL. */
+/* ---- who may enter already --------------------------------------------------------------- */
+
+struct entrance {
+    const struct store_ops *store;
+    void *store_ctx;
+    int64_t now_ms;
+    bool open; /* some administrator has a token that is good now */
+};
+
+static int note_token(void *user, const struct model_token *token)
+{
+    struct entrance *e = user;
+
+    e->open = e->open || token->expires_ms == 0 || token->expires_ms > e->now_ms;
+    return 0;
+}
+
+static int note_user(void *user, const struct model_user *row)
+{
+    struct entrance *e = user;
+
+    return row->admin ? e->store->each_token(e->store_ctx, row->name, note_token, e, NULL) : 0;
+}
+
+/* A known token in the file, or NULL; RET_FILE: there is such a file. */
 static char *read_token(const struct store_ops *store, void *store_ctx, const char *folder,
-                        int64_t now_ms)
+                        int64_t now_ms, bool *ret_file)
 {
     _cleanup_close_ int dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     _cleanup_free_ char *secret = NULL;
@@ -104,8 +128,10 @@ static char *read_token(const struct store_ops *store, void *store_ctx, const ch
     size_t len;
     int r;
 
+    *ret_file = false;
     if (dir < 0 || io_read_file(dir, TOKEN_FILE, API_TOKEN_MAX, &secret, &len) < 0)
         return NULL;
+    *ret_file = true;
     secret[strcspn(secret, "\n")] = '\0';
     api_token_hash(secret, hash);
     r = store->find_token(store_ctx, hash, now_ms, &arena, &token, &user, NULL);
@@ -123,9 +149,16 @@ int bootstrap(struct core *core, const struct store_ops *store, void *store_ctx,
         r = store->each_team(store_ctx, count_one, &teams, err);
     if (r < 0)
         return r;
-    *ret_token = read_token(store, store_ctx, folder, core_now_ms(core));
+    struct entrance entrance = {store, store_ctx, core_now_ms(core), false};
+    bool file;
+
+    *ret_token = read_token(store, store_ctx, folder, entrance.now_ms, &file);
     if (*ret_token)
         return 0;
+    r = store->each_user(store_ctx, note_user, &entrance, err);
+    /* What was revoked stays revoked while others can enter; without the file it was lost. */
+    if (r < 0 || (file && entrance.open))
+        return r;
     r = put_admin(core, err);
     if (r == 0 && teams == 0)
         r = put_team(core, err);

@@ -133,7 +133,7 @@ const struct cli_command bin_server = {
         "Tasks are not harmed when it stops, or is killed: they run under their own supervisors "
         "and are found again at the next start.\n\n"
         "The first start on an empty folder makes the user 'admin', a team 'default' and an "
-        "admin token, which it prints and keeps in FOLDER/admin-token.",
+        "admin token, kept in FOLDER/admin-token and printed where a terminal is.",
     .examples = "# eight simulated GPUs, to try it out\n"
                 "allot server --data ./data --simulate 8xH100\n"
                 "# what the NVIDIA driver finds, for the whole network\n"

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "api/api.h"
 #include "base/cleanup.h"
@@ -153,7 +154,9 @@ static void print_banner(struct server *s, const char *token)
     if (s->config->simulate)
         printf("  devices      %s\n", s->config->simulate);
     store_sqlite_ops.each_node(s->store, print_device, NULL, NULL);
-    if (token) {
+    if (token && !isatty(STDOUT_FILENO)) { /* a log is no place for a secret */
+        printf("  admin token  in %s/admin-token\n", s->folder);
+    } else if (token) {
         printf("  admin token  %s\n\n", token);
         printf("try in another terminal:\n");
         printf("  export ALLOT_SERVER=http://%s ALLOT_TOKEN=%s\n", api_address(s->api), token);
