@@ -6,7 +6,6 @@
 #include "sched/shape.h"
 #include "sched/team.h"
 
-#define CLAIMS_MAX 256 /* looked at, of one kind, for one that waits for no stop */
 #define waiting_entry(n) tree_entry(n, struct workload, wait)
 #define running_entry(n) tree_entry(n, struct workload, run)
 
@@ -148,12 +147,6 @@ void line_park(struct sched *s, struct line *line, enum sched_reason reason)
     park(s, line);
     if (lot != NULL)
         lot_head(lot, line->group); /* a younger one may have been tried */
-}
-
-void line_head_set(struct sched *s, struct line *line, struct workload *w)
-{
-    line->head = w;
-    line_moved(s, line);
 }
 
 void line_wake(struct sched *s, struct line *line)
@@ -379,15 +372,16 @@ static void lot_update(struct sched *s, struct lot *lot)
         line_ready(s, line);
 }
 
-bool queue_after_claims(struct sched *s, struct line *line)
+bool line_go_on(struct sched *s, struct line *line, uint32_t depth, line_pick_fn *may)
 {
     const struct group *g = line->group;
     uint32_t size = line->lot == NULL ? 0 : tree_size(g->waiting);
-    for (uint32_t i = 0; i < size && i < CLAIMS_MAX; i++) {
-        struct workload *w = tree_entry(tree_at(g->waiting, i), struct workload, wait);
-        if (w->claimed_turn == s->turn)
+    for (uint32_t i = 0; i < size && i < depth; i++) {
+        struct workload *w = waiting_entry(tree_at(g->waiting, i));
+        if (!may(s, line, w))
             continue;
-        line_head_set(s, line, w);
+        line->head = w;
+        line_moved(s, line);
         return true;
     }
     return false;

@@ -37,11 +37,11 @@ void line_disown(struct sched *s, struct workload *w);
 
 /* Tried without success. */
 void line_park(struct sched *s, struct line *line, enum sched_reason reason);
-/* Goes on with the first of the line's group that has not claimed a place in this turn; false if
- * there is none among the first hundreds. */
-bool queue_after_claims(struct sched *s, struct line *line);
-/* Another workload of the same group becomes the head of a ready line. */
-void line_head_set(struct sched *s, struct line *line, struct workload *w);
+/* Which of the workloads that wait may be tried where the head of its line cannot start? */
+typedef bool line_pick_fn(struct sched *s, const struct line *line, const struct workload *w);
+/* Goes on with the first of the line's group, of DEPTH at most, that MAY be tried; false if there
+ * is none, or if the line is a workload's own. */
+bool line_go_on(struct sched *s, struct line *line, uint32_t depth, line_pick_fn *may);
 /* A parked line is ready again. */
 void line_wake(struct sched *s, struct line *line);
 /* The first parked line of a leaf that was not tried in this turn yet is ready again; not idle-

@@ -95,18 +95,14 @@ bool reserve_binds(const struct sched *s, const struct workload *w, const struct
     return s->reserved.workload != NULL && outlasts(s, w) && !evictable(s, w, need);
 }
 
+static bool ends_in_time(struct sched *s, const struct line *line, const struct workload *w)
+{
+    return w != line->head && !outlasts(s, w);
+}
+
 bool reserve_backfill(struct sched *s, struct line *line)
 {
-    const struct group *g = line->group;
-    uint32_t size = line->lot == NULL ? 0 : tree_size(g->waiting);
-    for (uint32_t i = 0; i < size && i < DEPTH_MAX; i++) {
-        struct workload *w = tree_entry(tree_at(g->waiting, i), struct workload, wait);
-        if (w == line->head || outlasts(s, w))
-            continue;
-        line_head_set(s, line, w);
-        return true;
-    }
-    return false;
+    return line_go_on(s, line, DEPTH_MAX, ends_in_time);
 }
 
 void reserve_started(struct sched *s, const struct workload *w)

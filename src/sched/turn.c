@@ -25,6 +25,7 @@
 #include "sched/workload.h"
 
 #define PASSES_MAX 64
+#define CLAIMS_MAX 256 /* of one kind, among which one is looked for that waits for no stop */
 
 /* NONE with the spots, or what is in the way. */
 static enum sched_reason starts_now(struct sched *s, struct workload *w, const struct gang *gang,
@@ -74,6 +75,11 @@ static bool waits_for_stops(struct sched *s, struct workload *w, const struct ga
     return true;
 }
 
+static bool has_no_claim(struct sched *s, const struct line *line, const struct workload *w)
+{
+    return w->claimed_turn != s->turn;
+}
+
 /* Evicts for W if it may, or moves others: whichever is cheaper, moves if it is the same. */
 static bool makes_room(struct sched *s, struct workload *w, const struct gang *gang,
                        const struct amounts *need)
@@ -111,7 +117,7 @@ static void try_line(struct sched *s, struct line *line)
     else if (group_idle(s, w->group) || why == SCHED_REASON_RESERVED)
         line_park(s, line, why);
     else if (w->claimed_turn == s->turn || waits_for_stops(s, w, &gang, &need)) {
-        if (!queue_after_claims(s, line)) /* the next of its kind may evict */
+        if (!line_go_on(s, line, CLAIMS_MAX, has_no_claim)) /* the next of its kind may evict */
             line_park(s, line, why);
     }
     else if (!makes_room(s, w, &gang, &need)) {

@@ -113,17 +113,12 @@ int64_t window_next_ms(const struct sched *s)
     return next;
 }
 
+static bool ends_sooner(struct sched *s, const struct line *line, const struct workload *w)
+{
+    return window_span(s, w) < window_span(s, line->head);
+}
+
 bool window_backfill(struct sched *s, struct line *line)
 {
-    const struct group *g = line->group;
-    int64_t span = window_span(s, line->head);
-    uint32_t size = line->lot == NULL ? 0 : tree_size(g->waiting);
-    for (uint32_t i = 0; i < size && i < DEPTH_MAX; i++) {
-        struct workload *w = tree_entry(tree_at(g->waiting, i), struct workload, wait);
-        if (window_span(s, w) >= span)
-            continue;
-        line_head_set(s, line, w);
-        return true;
-    }
-    return false;
+    return line_go_on(s, line, DEPTH_MAX, ends_sooner);
 }
