@@ -244,10 +244,8 @@ static int pack_main(int argc, char **argv, const struct sim_meter *meter)
         return sim_usage(&sim_cmd_pack, asked > 0 ? stdout : stderr, asked > 0 ? 0 : 2);
     _cleanup_(loaded_done) struct loaded l = {0};
     struct err err = ERR_INIT;
-    if (load(&q, &l, &err) < 0) {
-        fprintf(stderr, "pack: %s: %s\n", err.text, err.remedy);
-        return 2;
-    }
+    if (load(&q, &l, &err) < 0)
+        return sim_complain(&err);
     VEC(struct pack_run) runs = {0};
     struct pack_options o = {.cluster = &l.cluster,
                              .list = &l.list,

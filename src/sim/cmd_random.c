@@ -25,7 +25,7 @@ static int set_plan(struct options *o)
     int r = history_plan_parse(optarg, &o->random.plan, &err);
 
     if (r < 0)
-        fprintf(stderr, "allot sim random: %s\n", err.text);
+        sim_complain(&err);
     return r;
 }
 

@@ -205,13 +205,6 @@ static int search(struct choice *c, const struct philly *trace, const struct use
     return 0;
 }
 
-static int fail(const struct err *err)
-{
-    fprintf(stderr, "allot sim replay: %s%s%s\n", err->text, err->remedy[0] == '\0' ? "" : "; ",
-            err->remedy);
-    return 2;
-}
-
 static int replay(struct choice *c)
 {
     struct err err = ERR_INIT;
@@ -224,7 +217,7 @@ static int replay(struct choice *c)
         rc = search(c, &trace, &curve, &err);
     rc = rc < 0 ? rc : run_once(c, &trace, &curve, &r, &err);
     if (rc < 0)
-        return fail(&err);
+        return sim_complain(&err);
     if (c->json)
         print_json(c, &r);
     else
@@ -378,7 +371,7 @@ static int replay_main(int argc, char **argv)
         if (key < KEY_TRACE)
             return sim_usage(&sim_cmd_replay, stderr, 2);
         if (set_option(&c, key, optarg, &err) < 0)
-            return fail(&err);
+            return sim_complain(&err);
     }
     if (optind < argc || (c.helios == NULL && (c.trace == NULL || c.curve == NULL)))
         return sim_usage(&sim_cmd_replay, stderr, 2);

@@ -164,10 +164,8 @@ static int scale_main(int argc, char **argv, const struct sim_meter *meter)
         return sim_usage(&sim_cmd_scale, stderr, 2);
     struct scale_input in = {0};
     struct err err = ERR_INIT;
-    if (needs_files && scale_input_load(&in, &c.o, &err) < 0) {
-        fprintf(stderr, "scale: %s%s%s\n", err.text, err.remedy[0] != '\0' ? ": " : "", err.remedy);
-        return 2;
-    }
+    if (needs_files && scale_input_load(&in, &c.o, &err) < 0)
+        return sim_complain(&err);
     for (size_t i = 0; i < MODES; i++)
         if (one == NULL || one == modes[i])
             run_mode(modes[i], &c, &in, meter);

@@ -118,14 +118,12 @@ static int suggest_main(int argc, char **argv)
     }
     if (optind != argc - 1)
         return sim_usage(&sim_cmd_suggest, stderr, 2);
-    if (past_read(argv[optind], &past, &err) < 0) {
-        whatif_complain(&err);
-        return 2;
-    }
+    if (past_read(argv[optind], &past, &err) < 0)
+        return sim_complain(&err);
     suggest_make(&past, &s);
     int status = s.teams.len > 0 ? 0 : 1;
     if (status != 0)
-        fputs("suggest: the record holds no work with GPUs that ran: there is nothing to propose "
+        fputs("allot: the record holds no work with GPUs that ran: there is nothing to propose "
               "from\n",
               stderr);
     else if (json)

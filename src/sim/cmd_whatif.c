@@ -131,12 +131,10 @@ static int whatif_main(int argc, char **argv)
 
     if (e != 0)
         return sim_usage(&sim_cmd_whatif, e > 0 ? stdout : stderr, e > 0 ? 0 : 2);
-    if (past_read(argv[optind], &past, &err) < 0) {
-        whatif_complain(&err);
-        return 2;
-    }
+    if (past_read(argv[optind], &past, &err) < 0)
+        return sim_complain(&err);
     if (past.jobs.len == 0) {
-        fputs("whatif: the record holds no work that ran: there is nothing to replay\n", stderr);
+        fputs("allot: the record holds no work that ran: there is nothing to replay\n", stderr);
         past_done(&past);
         return 2;
     }
@@ -145,7 +143,7 @@ static int whatif_main(int argc, char **argv)
     report.price_uusd = asked.price_uusd;
     e = replay(&report, &past, &asked, &err);
     if (e < 0)
-        whatif_complain(&err);
+        sim_complain(&err);
     else if (asked.json)
         whatif_print_json(&report, stdout);
     else

@@ -10,6 +10,7 @@
 
 #include <stdio.h>
 
+#include "base/err.h"
 #include "sim/sim.h"
 
 struct sim_command {
@@ -21,6 +22,9 @@ struct sim_command {
     /* Instead of `run`: a benchmark, which reports time and memory as METER has them. */
     int (*measure)(int argc, char **argv, const struct sim_meter *meter);
 };
+
+/* Says on standard error what failed and what to do; returns 2. */
+int sim_complain(const struct err *err);
 
 /* Prints the help of a command; returns STATUS. */
 static inline int sim_usage(const struct sim_command *command, FILE *out, int status)

@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "base/json_writer.h"
 #include "base/vec.h"
+#include "sim/command.h"
 #include "sim/csv.h"
 
 #define GPUS_MAX 100000
@@ -296,8 +297,7 @@ int helios_report(const char *folder, bool json, FILE *out)
         else
             print_text(h, f, out);
     } else {
-        fprintf(stderr, "allot sim replay: %s%s%s\n", err.text, err.remedy[0] == '\0' ? "" : "; ",
-                err.remedy);
+        sim_complain(&err);
     }
     helios_free(h);
     free(h);

@@ -16,6 +16,14 @@ static const struct sim_command *const commands[] = {
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
+int sim_complain(const struct err *err)
+{
+    fprintf(stderr, "allot: %s\n", err->text);
+    if (*err->remedy)
+        fprintf(stderr, "hint: %s\n", err->remedy);
+    return 2;
+}
+
 static int usage(FILE *out, int status)
 {
     fputs("usage: allot sim COMMAND [OPTION]...\n\n", out);

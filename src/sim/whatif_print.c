@@ -30,13 +30,6 @@ const char *whatif_hours_text(int64_t milli_ms, char *text)
     return text;
 }
 
-void whatif_complain(const struct err *err)
-{
-    fprintf(stderr, "allot: %s\n", err->text);
-    if (*err->remedy)
-        fprintf(stderr, "hint: %s\n", err->remedy);
-}
-
 /* In tenths of a percent, rounded down. */
 static int64_t share(int64_t part, int64_t capacity_milli, int64_t window_ms)
 {

@@ -24,8 +24,6 @@ const char *whatif_time_text(int64_t ms, char *text);
 /* Hours with one decimal of milli-GPU times ms; TEXT holds 32 bytes. */
 const char *whatif_hours_text(int64_t milli_ms, char *text);
 
-/* ERR with its remedy, on standard error. */
-void whatif_complain(const struct err *err);
 
 /* Tables, or one JSON object on a line. */
 void whatif_print_text(const struct whatif_report *r, FILE *out);
