@@ -49,7 +49,7 @@ static int run(struct cli *cli, const struct cli_args *args)
 }
 
 static const struct cli_option options[] = {
-    {.name = "all", .letter = 'a', .help = "also cpu and memory, not only GPUs"},
+    CLI_QUOTA_ALL,
     {.name = "data",
      .arg = "FOLDER",
      .help = "suggest: data folder of the server (" RECORDED_DEFAULT ")",
@@ -63,10 +63,7 @@ const struct cli_command bin_quota = {
     .summary = "what every team has and uses, as a tree with bars; suggestions",
     .usage = "[OPTIONS] [show] [TEAM] | suggest",
     .description =
-        "The bar shows use of the limit (or of what the team is entitled to, where it has no "
-        "limit). Green: within the guarantee. Yellow: borrowed, may be taken back. Red: above "
-        "what it is entitled to, will be taken back when others ask. SHARE is the fair share as "
-        "things are now, DEMAND what runs and waits together."
+        CLI_QUOTA_ABOUT
         "\n\n"
         "'suggest' proposes guarantees from what the store of a server on this machine has "
         "recorded: what every team wanted at a time, how much of it its guarantee covers, and "

@@ -190,7 +190,7 @@ static int run(struct cli *cli, const struct cli_args *args)
 }
 
 static const struct cli_option options[] = {
-    {.name = "all", .letter = 'a', .help = "also cpu and memory, not only GPUs"},
+    CLI_QUOTA_ALL,
     {0},
 };
 
@@ -199,11 +199,7 @@ const struct cli_command cli_quota = {
     .group = CLI_SEE,
     .summary = "what every team has and uses, as a tree with bars",
     .usage = "[OPTIONS] [show] [TEAM]",
-    .description =
-        "The bar shows use of the limit (or of what the team is entitled to, where it has no "
-        "limit). Green: within the guarantee. Yellow: borrowed, may be taken back. Red: above "
-        "what it is entitled to, will be taken back when others ask. SHARE is the fair share as "
-        "things are now, DEMAND what runs and waits together.",
+    .description = CLI_QUOTA_ABOUT,
     .examples = "allot quota\nallot quota research --all",
     .options = options,
     .max_operands = 2,

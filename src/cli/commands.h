@@ -19,6 +19,14 @@ extern const struct cli_command cli_stop, cli_exec;
 extern const struct cli_command cli_team, cli_quota, cli_node, cli_user, cli_token;
 extern const struct cli_command cli_login, cli_version, cli_completion, cli_help;
 
+/* What `allot quota` says of itself, for whoever adds to it. */
+#define CLI_QUOTA_ABOUT                                                                         \
+    "The bar shows use of the limit (or of what the team is entitled to, where it has no "      \
+    "limit). Green: within the guarantee. Yellow: borrowed, may be taken back. Red: above "     \
+    "what it is entitled to, will be taken back when others ask. SHARE is the fair share as "   \
+    "things are now, DEMAND what runs and waits together."
+#define CLI_QUOTA_ALL {.name = "all", .letter = 'a', .help = "also cpu and memory, not only GPUs"}
+
 /* The table of `allot ps` for {"workloads": [...]}. */
 void cli_print_workloads(struct cli *cli, struct json_object *list, bool wide);
 
