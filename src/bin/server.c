@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -154,12 +155,15 @@ static void print_banner(struct server *s, const char *token)
     if (s->config->simulate)
         printf("  devices      %s\n", s->config->simulate);
     store_sqlite_ops.each_node(s->store, print_device, NULL, NULL);
-    if (token && !isatty(STDOUT_FILENO)) { /* a log is no place for a secret */
-        printf("  admin token  in %s/admin-token\n", s->folder);
-    } else if (token) {
-        printf("  admin token  %s\n\n", token);
+    if (token) {
+        char file[PATH_MAX];
+
+        /* A log is no place for a secret. */
+        snprintf(file, sizeof(file), "\"$(cat '%s/admin-token')\"", s->folder);
+        const char *shown = isatty(STDOUT_FILENO) ? token : file;
+        printf("  admin token  %s\n\n", shown);
         printf("try in another terminal:\n");
-        printf("  export ALLOT_SERVER=http://%s ALLOT_TOKEN=%s\n", api_address(s->api), token);
+        printf("  export ALLOT_SERVER=http://%s ALLOT_TOKEN=%s\n", api_address(s->api), shown);
         printf("  %s run --team default --gpu 0.25 -- echo hello\n", program_invocation_name);
     }
     fflush(stdout);
