@@ -4,15 +4,15 @@
  *
  * Purpose. The experiment of Weng et al., "Beware of Fragmentation: Scheduling GPU-Sharing
  * Workloads with Fragmentation Gradient Descent" (USENIX ATC 2023), step by step, with its
- * policies made anew beside the scheduler of this project. An empty cluster; the pods of a list,
- * shuffled, and drawn again until 130% of its GPUs are asked for; each is placed at once or
- * dropped for ever. What is recorded is the part of all GPUs that is not allocated, against the
- * part that was asked for so far.
+ * policies made anew beside the scheduler of this project. An empty cluster with its nodes in
+ * random order; the pods of a list, shuffled, and drawn again until 130% of its GPUs are asked
+ * for; each is placed at once or dropped for ever. What is recorded is the part of all GPUs that
+ * is not allocated, against the part that was asked for so far.
  *
  * Parts. pack_workload.c makes cluster and arrivals, pack_mix.c measures fragmentation,
  * pack_policy.c holds the published policies, pack_place.c places pods by one of them,
  * pack_sched.c places them with the scheduler library itself, pack_run.c runs seeds and keeps the
- * curves, cmd_pack.c is the command.
+ * curves, pack_report.c prints them, cmd_pack.c is the command.
  *
  * Invariants. The same lists, policy, seed and ties give the same figures on every machine:
  * floating point is used for scores and means here, in one order. (The scheduler uses none.)
@@ -94,6 +94,18 @@ void pack_list_free(struct pack_list *l);
 void pack_arrivals_make(const struct pack_list *l, int64_t capacity, struct rng *rng,
                         struct pack_arrivals *ret_arrivals);
 
+/* Which of equal nodes? The scheduler library itself takes the first of its order. */
+enum pack_ties {
+    PACK_TIES_ORDER,  /* the first, in an order that is shuffled once a run: as published */
+    PACK_TIES_NAME,   /* the first by name */
+    PACK_TIES_RANDOM, /* any, each time; the library's nodes are in shuffled order */
+    PACK_TIES,
+};
+
+/* The cluster's nodes, empty, in the order that TIES asks for; RNG shuffles. Free with free(). */
+struct pack_node *pack_nodes_ordered(const struct pack_cluster *c, enum pack_ties ties,
+                                     struct rng *rng);
+
 static inline int64_t pack_shape_milli(const struct pack_shape *s)
 {
     return (int64_t)s->devices * s->milli;
@@ -145,12 +157,12 @@ struct pack_placer {
     const struct pack_mix *mix;
     const struct pack_policy *policy;
     struct rng rng;          /* for ties and random choices */
-    bool random_ties;        /* else the first node by name */
-    struct pack_node *nodes; /* as they are now */
+    bool random_ties;        /* else the first of the nodes */
+    struct pack_node *nodes; /* as they are now, in their order */
     void *own;               /* of pack_place.c or pack_sched.c */
 };
 
-/* Everything empty. The caller has filled in the first six members; P owns the rest. */
+/* The caller has filled in all members but the last, the nodes empty; P owns that one. */
 void pack_place_start(struct pack_placer *p);
 void pack_sched_start(struct pack_placer *p);
 /* Places one pod of SHAPE: the node that took it, or -1: it is dropped. */
@@ -162,12 +174,13 @@ void pack_sched_end(struct pack_placer *p);
 
 /* ---- runs -------------------------------------------------------------------------------- */
 
-struct pack_point { /* mean over all arrivals that round to that percent */
-    double unallocated, frag_ratio;
+struct pack_point {                 /* of all arrivals that round to that percent */
+    double unallocated, frag_ratio; /* means; NAN where nothing arrived */
+    uint64_t dropped[PACK_CLASSES], arrived[PACK_CLASSES]; /* until the last of them */
 };
 
 struct pack_run {
-    struct pack_point points[PACK_POINTS]; /* NAN where nothing arrived at that percent */
+    struct pack_point points[PACK_POINTS];
     uint64_t dropped[PACK_CLASSES], arrived[PACK_CLASSES];
     uint64_t decisions;
     int64_t spent_ns; /* in decisions, by the meter */
@@ -178,11 +191,28 @@ struct pack_options {
     const struct pack_list *list;
     const struct pack_mix *mix;
     const struct pack_policy *policy;
-    bool random_ties;
+    enum pack_ties ties;
     int64_t (*cpu_ns)(void);
 };
 
 /* One seed. */
 void pack_run(const struct pack_options *o, uint64_t seed, struct pack_run *ret_run);
+
+/* ---- what comes out ---------------------------------------------------------------------- */
+
+struct pack_report {
+    const struct pack_policy *policy;
+    enum pack_ties ties;
+    int64_t first; /* seed */
+    const struct pack_run *runs;
+    size_t count; /* at least 1 */
+};
+
+/* "order", "name", "random". */
+const char *pack_ties_name(enum pack_ties ties);
+/* Tables for a person, to standard output. */
+void pack_print_text(const struct pack_report *report);
+/* One JSON object and a newline, to standard output. */
+void pack_print_json(const struct pack_report *report);
 
 #endif

@@ -24,11 +24,18 @@ struct pack_mix {
     double *share;     /* [model][amounts of CPU that are there][need] */
 };
 
+/* Of equally frequent ones the larger, as published. */
 static int by_frequency(const void *a, const void *b)
 {
     const struct pack_shape *x = a, *y = b;
     if (x->frequency != y->frequency)
         return x->frequency > y->frequency ? -1 : 1;
+    if (x->cpu != y->cpu)
+        return x->cpu > y->cpu ? -1 : 1;
+    if (x->milli != y->milli)
+        return x->milli > y->milli ? -1 : 1;
+    if (x->devices != y->devices)
+        return x->devices > y->devices ? -1 : 1;
     return x->pod < y->pod ? -1 : x->pod > y->pod; /* the first in the list */
 }
 

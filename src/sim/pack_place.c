@@ -7,7 +7,6 @@
  * it has seen the list.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "sim/pack.h"
 
@@ -38,8 +37,6 @@ void pack_place_start(struct pack_placer *p)
     struct placing *own = array(1, sizeof(*own));
     own->shapes = array(p->list->shape_count, sizeof(*own->shapes));
     p->own = own;
-    p->nodes = array(p->cluster->count, sizeof(*p->nodes));
-    memcpy(p->nodes, p->cluster->nodes, p->cluster->count * sizeof(*p->nodes));
 }
 
 void pack_place_end(struct pack_placer *p)
@@ -52,7 +49,6 @@ void pack_place_end(struct pack_placer *p)
     free(own->shapes);
     vec_done(&own->changed);
     free(own);
-    free(p->nodes);
 }
 
 static void rescore(struct pack_placer *p, struct scores *s, const struct pack_shape *shape,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "sim/pack.h"
 
@@ -9,7 +10,8 @@ struct tally { /* of one run, per percent of arrival */
     uint64_t samples[PACK_POINTS];
 };
 
-static void tally_add(struct tally *t, double arrived, double allocated, double frag_ratio)
+static void tally_add(struct tally *t, double arrived, double allocated, double frag_ratio,
+                      struct pack_run *run)
 {
     long percent = lround(arrived * 100);
     if (percent < 0 || percent >= PACK_POINTS)
@@ -17,6 +19,8 @@ static void tally_add(struct tally *t, double arrived, double allocated, double 
     t->allocated[percent] += allocated;
     t->frag_ratio[percent] += frag_ratio;
     t->samples[percent]++;
+    memcpy(run->points[percent].dropped, run->dropped, sizeof(run->dropped));
+    memcpy(run->points[percent].arrived, run->arrived, sizeof(run->arrived));
 }
 
 static void tally_result(const struct tally *t, struct pack_run *run)
@@ -64,7 +68,7 @@ static void place_all(const struct pack_options *o, struct pack_placer *p,
         }
         double idle = (double)(o->cluster->capacity - allocated);
         tally_add(&tally, (double)asked / capacity, (double)allocated / capacity,
-                  idle > 0 ? f->sum / idle : 0);
+                  idle > 0 ? f->sum / idle : 0, run);
     }
     run->decisions = arrivals->shapes.len;
     tally_result(&tally, run);
@@ -78,9 +82,10 @@ void pack_run(const struct pack_options *o, uint64_t seed, struct pack_run *ret_
                             .list = o->list,
                             .mix = o->mix,
                             .policy = o->policy,
-                            .random_ties = o->random_ties};
+                            .random_ties = o->ties == PACK_TIES_RANDOM};
     rng_seed(&p.rng, seed);
     pack_arrivals_make(o->list, o->cluster->capacity, &p.rng, &arrivals);
+    p.nodes = pack_nodes_ordered(o->cluster, o->ties, &p.rng);
     struct fragments f = {.of = calloc(o->cluster->count, sizeof(*f.of))};
     if (f.of == NULL)
         abort(); /* as in base/arena.h */
@@ -99,6 +104,7 @@ void pack_run(const struct pack_options *o, uint64_t seed, struct pack_run *ret_
     else
         pack_place_end(&p);
     free(f.of);
+    free(p.nodes);
     vec_done(&arrivals.shapes);
     *ret_run = run;
 }

@@ -9,7 +9,6 @@
  * The library learns the mix of requests from what arrives; nothing about the list is told to it.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "sim/pack.h"
 
@@ -27,19 +26,16 @@ static void must(int r)
 void pack_sched_start(struct pack_placer *p)
 {
     struct library *own = calloc(1, sizeof(*own));
-    p->nodes = calloc(p->cluster->count, sizeof(*p->nodes));
-    if (own == NULL || p->nodes == NULL || (own->s = sched_create(NULL)) == NULL)
+    if (own == NULL || (own->s = sched_create(NULL)) == NULL)
         abort(); /* as in base/arena.h */
     p->own = own;
-    memcpy(p->nodes, p->cluster->nodes, p->cluster->count * sizeof(*p->nodes));
     struct sched_team team = {.id = 1, .weight = 1};
     for (int r = 0; r < SCHED_RESOURCES; r++)
         team.guarantee[r] = team.limit[r] = SCHED_UNLIMITED;
     must(sched_team_set(own->s, &team));
     for (size_t i = 0; i < p->cluster->count; i++) {
         struct sched_device devices[OPENB_DEVICES_MAX];
-        uint64_t order = p->random_ties ? rng_u64(&p->rng) : i;
-        struct sched_node n = openb_sched_node(p->cluster->nodes[i].node, i + 1, order, devices);
+        struct sched_node n = openb_sched_node(p->nodes[i].node, i + 1, i, devices);
         must(sched_node_set(own->s, &n));
     }
 }
@@ -49,7 +45,6 @@ void pack_sched_end(struct pack_placer *p)
     struct library *own = p->own;
     sched_destroy(own->s);
     free(own);
-    free(p->nodes);
 }
 
 int64_t pack_sched_pod(struct pack_placer *p, uint32_t index)

@@ -72,6 +72,22 @@ void pack_cluster_free(struct pack_cluster *c)
     *c = (struct pack_cluster){0};
 }
 
+struct pack_node *pack_nodes_ordered(const struct pack_cluster *c, enum pack_ties ties,
+                                     struct rng *rng)
+{
+    struct pack_node *nodes = calloc(c->count, sizeof(*nodes));
+    if (nodes == NULL)
+        abort(); /* as in base/arena.h */
+    memcpy(nodes, c->nodes, c->count * sizeof(*nodes));
+    for (size_t i = c->count; i > 1 && ties != PACK_TIES_NAME; i--) { /* Fisher and Yates */
+        size_t j = rng_below(rng, i);
+        struct pack_node other = nodes[j];
+        nodes[j] = nodes[i - 1];
+        nodes[i - 1] = other;
+    }
+    return nodes;
+}
+
 bool pack_fits(const struct pack_node *n, const struct pack_shape *shape)
 {
     if (n->cpu < shape->cpu || n->memory < shape->memory || n->idle < pack_shape_milli(shape) ||

@@ -89,6 +89,50 @@ static void nodes_with_gpus_come_by_name(void **state)
     small_done(&s);
 }
 
+static void nodes_are_shuffled_once_a_run(void **state)
+{
+    struct small s;
+    small_make(&s);
+    bool first[2] = {false, false};
+    for (uint64_t seed = 1; seed < 20; seed++) {
+        struct rng rng;
+        rng_seed(&rng, seed);
+        struct pack_node *shuffled = pack_nodes_ordered(&s.cluster, PACK_TIES_ORDER, &rng);
+        struct pack_node *named = pack_nodes_ordered(&s.cluster, PACK_TIES_NAME, &rng);
+        bool swapped = shuffled[0].node != s.cluster.nodes[0].node;
+        assert_ptr_equal(shuffled[0].node, s.cluster.nodes[swapped ? 1 : 0].node);
+        assert_ptr_equal(shuffled[1].node, s.cluster.nodes[swapped ? 0 : 1].node);
+        assert_memory_equal(named, s.cluster.nodes, s.cluster.count * sizeof(*named));
+        first[swapped] = true;
+        free(shuffled);
+        free(named);
+    }
+    assert_true(first[0] && first[1]);
+    small_done(&s);
+}
+
+/* Pods without GPUs are alike to Packing: they go to the first node that has room. */
+static void equal_nodes_are_taken_in_their_order(void **state)
+{
+    struct small s;
+    small_make(&s);
+    for (uint64_t seed = 1; seed < 5; seed++) {
+        struct pack_placer placer = {.cluster = &s.cluster,
+                                     .list = &s.list,
+                                     .mix = s.mix,
+                                     .policy = pack_policy_find("packing")};
+        rng_seed(&placer.rng, seed);
+        placer.nodes = pack_nodes_ordered(&s.cluster, PACK_TIES_ORDER, &placer.rng);
+        pack_place_start(&placer);
+        for (int64_t room = placer.nodes[0].cpu / 4000; room > 0; room--)
+            assert_int_equal(pack_place_pod(&placer, 3), 0);
+        assert_int_equal(pack_place_pod(&placer, 3), 1);
+        pack_place_end(&placer);
+        free(placer.nodes);
+    }
+    small_done(&s);
+}
+
 static void arrivals_reach_the_end_and_not_more(void **state)
 {
     struct small s;
@@ -150,7 +194,7 @@ static void every_policy_keeps_the_books(void **state)
     small_make(&s);
     const struct pack_policy *p;
     for (size_t i = 0; (p = pack_policy_at(i)) != NULL; i++) {
-        struct pack_options o = {&s.cluster, &s.list, s.mix, p, false, no_clock};
+        struct pack_options o = {&s.cluster, &s.list, s.mix, p, PACK_TIES_ORDER, no_clock};
         struct pack_run first, again;
         pack_run(&o, 11, &first);
         pack_run(&o, 11, &again);
@@ -158,6 +202,8 @@ static void every_policy_keeps_the_books(void **state)
         for (int c = 0; c < PACK_CLASSES; c++) {
             assert_true(first.dropped[c] <= first.arrived[c]);
             assert_int_equal(first.dropped[c], again.dropped[c]);
+            assert_true(first.points[100].dropped[c] <= first.dropped[c]);
+            assert_true(first.points[100].dropped[c] <= first.points[100].arrived[c]);
             arrived += first.arrived[c];
         }
         assert_int_equal(arrived, first.decisions);
@@ -179,6 +225,7 @@ static void a_placed_pod_fits_where_the_policy_puts_it(void **state)
             .cluster = &s.cluster, .list = &s.list, .mix = s.mix, .policy = p};
         bool library = p->score == NULL;
         rng_seed(&placer.rng, 3);
+        placer.nodes = pack_nodes_ordered(&s.cluster, PACK_TIES_ORDER, &placer.rng);
         library ? pack_sched_start(&placer) : pack_place_start(&placer);
         for (int k = 0; k < 40; k++) {
             uint32_t shape = (uint32_t)(k * 7 % 4);
@@ -193,6 +240,7 @@ static void a_placed_pod_fits_where_the_policy_puts_it(void **state)
                     assert_in_range(placer.nodes[n].room[d], 0, PACK_WHOLE);
         }
         library ? pack_sched_end(&placer) : pack_place_end(&placer);
+        free(placer.nodes);
     }
     small_done(&s);
 }
@@ -214,6 +262,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nodes_with_gpus_come_by_name),
+        cmocka_unit_test(nodes_are_shuffled_once_a_run),
+        cmocka_unit_test(equal_nodes_are_taken_in_their_order),
         cmocka_unit_test(arrivals_reach_the_end_and_not_more),
         cmocka_unit_test(fragmentation_is_as_defined),
         cmocka_unit_test(every_policy_keeps_the_books),
