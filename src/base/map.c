@@ -20,11 +20,11 @@ static size_t home_slot(const struct map *m, uint64_t key)
     return (size_t)key & (m->cap - 1);
 }
 
-static bool slot_matches(const struct map_slot *s, uint64_t key, const char *str)
+static bool slot_matches(const struct map *m, size_t i, uint64_t key, const char *str)
 {
-    if (s->key != key)
+    if (m->slots[i].key != key)
         return false;
-    return str == NULL || strcmp(s->str, str) == 0;
+    return str == NULL || strcmp(m->strings[i], str) == 0;
 }
 
 /* The slot that holds the key, or the free slot where its probe ends. The map has a free slot. */
@@ -32,26 +32,42 @@ static size_t find_slot(const struct map *m, uint64_t key, const char *str)
 {
     size_t i = home_slot(m, key);
 
-    while (m->slots[i].value && !slot_matches(&m->slots[i], key, str))
+    while (m->slots[i].value && !slot_matches(m, i, key, str))
         i = (i + 1) & (m->cap - 1);
     return i;
 }
 
-static void grow(struct map *m)
+/* STR is NULL where keys are numbers, and there is no array of strings then. */
+static void slot_set(struct map *m, size_t i, uint64_t key, const char *str, void *value)
+{
+    m->slots[i] = (struct map_slot){.key = key, .value = value};
+    if (m->strings)
+        m->strings[i] = str;
+}
+
+static const char *slot_str(const struct map *m, size_t i)
+{
+    return m->strings ? m->strings[i] : NULL;
+}
+
+static void grow(struct map *m, bool strings)
 {
     struct map old = *m;
 
     m->cap = old.cap ? old.cap * 2 : FIRST_CAP;
     m->slots = calloc(m->cap, sizeof(*m->slots));
-    if (m->slots == NULL)
+    m->strings = strings ? calloc(m->cap, sizeof(*m->strings)) : NULL;
+    if (m->slots == NULL || (strings && m->strings == NULL))
         abort();
     for (size_t i = 0; i < old.cap; i++) {
         const struct map_slot *s = &old.slots[i];
+        const char *str = slot_str(&old, i);
 
         if (s->value)
-            m->slots[find_slot(m, s->key, s->str)] = *s;
+            slot_set(m, find_slot(m, s->key, str), s->key, str, s->value);
     }
     free(old.slots);
+    free(old.strings);
 }
 
 static void *get(const struct map *m, uint64_t key, const char *str)
@@ -61,18 +77,18 @@ static void *get(const struct map *m, uint64_t key, const char *str)
 
 static void *put(struct map *m, uint64_t key, const char *str, void *value)
 {
-    struct map_slot *s;
+    size_t i;
     void *former;
 
     if (value == NULL)
         abort();
     if (m->len >= m->cap / 4 * 3)
-        grow(m);
-    s = &m->slots[find_slot(m, key, str)];
-    former = s->value;
+        grow(m, str != NULL);
+    i = find_slot(m, key, str);
+    former = m->slots[i].value;
     if (former == NULL)
         m->len++;
-    *s = (struct map_slot){.key = key, .str = str, .value = value};
+    slot_set(m, i, key, str, value);
     return former;
 }
 
@@ -96,10 +112,10 @@ static void *del(struct map *m, uint64_t key, const char *str)
 
         if (((i - home) & mask) < ((i - hole) & mask))
             continue;
-        m->slots[hole] = m->slots[i];
+        slot_set(m, hole, m->slots[i].key, slot_str(m, i), m->slots[i].value);
         hole = i;
     }
-    m->slots[hole] = (struct map_slot){0};
+    slot_set(m, hole, 0, NULL, NULL);
     m->len--;
     return former;
 }
@@ -160,5 +176,6 @@ uint64_t map_hash(const void *data, size_t len)
 void map_done(struct map *m)
 {
     free(m->slots);
+    free(m->strings);
     *m = (struct map)MAP_INIT;
 }

@@ -20,12 +20,12 @@
 
 struct map_slot {
     uint64_t key; /* the number, or the hash of the string */
-    const char *str;
-    void *value; /* NULL marks a free slot */
+    void *value;  /* NULL marks a free slot */
 };
 
 struct map {
     struct map_slot *slots;
+    const char **strings; /* the key of each slot; NULL where keys are numbers */
     size_t len, cap; /* cap is 0 or a power of two */
 };
 
