@@ -136,6 +136,7 @@ void sched_destroy(struct sched *s)
     vec_done(&s->levels);
     vec_done(&s->domains);
     vec_done(&s->holding);
+    vec_done(&s->below);
     vec_done(&s->windows);
     vec_done(&s->decisions);
     vec_done(&s->claims);

@@ -178,16 +178,12 @@ bool gang_is_short(const struct workload *w)
 
 void gang_unwatch(struct sched *s, struct workload *w)
 {
-    if (!w->is_short)
+    if (w->short_index == 0)
         return;
-    if (w->short_prev != NULL)
-        w->short_prev->short_next = w->short_next;
-    else
-        s->below = w->short_next;
-    if (w->short_next != NULL)
-        w->short_next->short_prev = w->short_prev;
-    w->short_prev = w->short_next = NULL;
-    w->is_short = false;
+    vec_remove_swap(&s->below, w->short_index - 1);
+    if (w->short_index <= s->below.len)
+        s->below.items[w->short_index - 1].workload->short_index = w->short_index;
+    w->short_index = 0;
 }
 
 void gang_watch(struct sched *s, struct workload *w)
@@ -196,47 +192,39 @@ void gang_watch(struct sched *s, struct workload *w)
         gang_unwatch(s, w);
         return;
     }
-    if (w->is_short)
+    if (w->short_index > 0)
         return;
-    w->is_short = true;
-    w->short_since_ms = SINCE_NEXT_TURN;
-    w->short_prev = NULL;
-    w->short_next = s->below;
-    if (s->below != NULL)
-        s->below->short_prev = w;
-    s->below = w;
+    struct short_gang new = {w, SINCE_NEXT_TURN};
+    vec_push(&s->below, new);
+    w->short_index = (uint32_t)s->below.len;
 }
 
-static int64_t due_ms(const struct sched *s, const struct workload *w)
+static int64_t due_ms(const struct sched *s, const struct short_gang *g)
 {
-    if (w->short_since_ms == SINCE_NEXT_TURN)
-        return qty_add_sat(s->now_ms, s->config.stale_gang_ms);
-    return qty_add_sat(w->short_since_ms, s->config.stale_gang_ms);
+    int64_t since_ms = g->since_ms == SINCE_NEXT_TURN ? s->now_ms : g->since_ms;
+    return qty_add_sat(since_ms, s->config.stale_gang_ms);
 }
 
 void gang_stamp(struct sched *s)
 {
-    for (struct workload *w = s->below; w != NULL; w = w->short_next)
-        if (w->short_since_ms == SINCE_NEXT_TURN)
-            w->short_since_ms = s->now_ms;
+    for (size_t i = 0; i < s->below.len; i++)
+        if (s->below.items[i].since_ms == SINCE_NEXT_TURN)
+            s->below.items[i].since_ms = s->now_ms;
 }
 
 void gang_step(struct sched *s)
 {
     gang_stamp(s);
-    struct workload *next;
-    for (struct workload *w = s->below; w != NULL; w = next) {
-        next = w->short_next;
-        if (due_ms(s, w) <= s->now_ms)
-            decide_evict_all(s, w, SCHED_CAUSE_STALE_GANG);
-    }
+    for (size_t i = s->below.len; i-- > 0;) /* who is torn down leaves the list */
+        if (due_ms(s, &s->below.items[i]) <= s->now_ms)
+            decide_evict_all(s, s->below.items[i].workload, SCHED_CAUSE_STALE_GANG);
 }
 
 int64_t gang_next_ms(const struct sched *s)
 {
     int64_t next = INT64_MAX;
-    for (const struct workload *w = s->below; w != NULL; w = w->short_next)
-        if (due_ms(s, w) < next)
-            next = due_ms(s, w);
+    for (size_t i = 0; i < s->below.len; i++)
+        if (due_ms(s, &s->below.items[i]) < next)
+            next = due_ms(s, &s->below.items[i]);
     return next;
 }

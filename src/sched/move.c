@@ -92,7 +92,7 @@ static bool may_move(struct sched *s, const struct search *q, const struct workl
 {
     if (v == q->w || !v->group->may_burst || !is_smaller(q, v) || !v->in_running ||
         v->count[TASK_RUNNING] > units_budget(v) ||
-        v->count[TASK_LEAVING] + v->count[TASK_ENDING] > 0 || v->lost > 0 || v->is_short)
+        v->count[TASK_LEAVING] + v->count[TASK_ENDING] > 0 || v->lost > 0 || v->short_index > 0)
         return false;
     if (v->moved_epoch == s->outside_epoch) {
         trade_passed(s);

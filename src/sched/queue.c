@@ -246,6 +246,10 @@ static void lot_join(struct sched *s, struct group *g)
         lot->next = map_put(&s->lots, hash, lot);
     }
     g->lot = lot;
+    if (lot->groups.cap == 0) { /* most lots have one group for ever */
+        lot->groups.items = mem_new(1, sizeof(struct group *));
+        lot->groups.cap = 1;
+    }
     vec_push(&lot->groups, g);
     size_t i = lot->groups.len - 1;
     for (; i > 0 && group_before(g, lot->groups.items[i - 1]); i--)

@@ -161,6 +161,7 @@ int sched_task_stopped(struct sched *s, uint64_t workload, uint32_t task, enum s
         hold_victim_stopped(s, behalf);
     s->retry = true;
     workload_requeue(s, w);
+    tasks_forget(w);
     workload_collect(s, w);
     return 0;
 }

@@ -82,6 +82,14 @@ static void tasks_make(struct workload *w)
         w->tasks[t].workload = w;
 }
 
+void tasks_forget(struct workload *w)
+{
+    if (w->tasks == NULL || w->count[TASK_PENDING] < w->group->job->task_count)
+        return;
+    free(w->tasks); /* none has devices */
+    w->tasks = NULL;
+}
+
 static void node_link(struct task *task, struct node *n)
 {
     task->node = n;

@@ -41,6 +41,9 @@ void task_turn(struct sched *s, struct workload *w, uint32_t t, enum task_phase 
 /* It gives its devices back: PHASE is PENDING or DONE. Also for a PENDING one that is DONE. */
 void task_release(struct sched *s, struct workload *w, uint32_t t, enum task_phase phase);
 
+/* Frees the records of W's tasks if all of them are pending again: it waits as if it were new. */
+void tasks_forget(struct workload *w);
+
 /* Takes a RUNNING task out of VIEW_THEN as if it had been evicted (SIGN -1), or puts it back. */
 void task_imagine(struct sched *s, struct workload *w, uint32_t t, int sign);
 

@@ -92,7 +92,7 @@ static void check_workload(struct check *c, const struct workload *w)
     bool victim = w->group->preemptible && count[TASK_RUNNING] > 0 && !w->removed;
     if (victim != w->in_running)
         fail(c, "workload %llu: listed as victim %d, should be %d", id, w->in_running, victim);
-    if (gang_is_short(w) != w->is_short)
+    if (gang_is_short(w) != (w->short_index > 0))
         fail(c, "workload %llu: below its minimum, but not watched (or the reverse)", id);
     if ((w->place == PLACE_LINE) != (w->own != NULL))
         fail(c, "workload %llu: its place and its line disagree", id);

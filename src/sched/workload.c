@@ -123,11 +123,12 @@ static void holding_update(struct sched *s, struct workload *w)
 
 void workload_requeue(struct sched *s, struct workload *w)
 {
+    bool runs = w->group->preemptible && w->count[TASK_RUNNING] > 0 && !w->removed;
+    if (!runs)
+        running_remove(s, w); /* before it may enter its group */
     queue_up(s, w);
-    if (w->group->preemptible && w->count[TASK_RUNNING] > 0 && !w->removed)
+    if (runs)
         running_add(s, w);
-    else
-        running_remove(s, w);
     gang_watch(s, w);
     if (w->tasks != NULL)
         holding_update(s, w);

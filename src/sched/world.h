@@ -178,14 +178,14 @@ struct workload {
     uint64_t id, age;
     int64_t limit_ms, expected_ms; /* run time: declared limit, expectation; 0 = none */
     struct group *group;
-    struct tree_node wait; /* in group->waiting */
-    struct tree_node run;  /* in team->running, while RUNNING tasks and preemptible */
-    struct task *tasks;    /* NULL while all are pending */
-    struct line *own;      /* PLACE_LINE */
-    struct workload *short_prev, *short_next; /* in sched.below, gangs below their minimum */
-    struct heap_node timer;                   /* in sched.timers */
-    int64_t timer_ms;                         /* back-off or expiry of the hold */
-    int64_t short_since_ms;
+    union { /* never in both: what waits in its group has nothing that runs */
+        struct tree_node wait; /* in group->waiting, PLACE_GROUP */
+        struct tree_node run;  /* in team->running, in_running */
+    };
+    struct task *tasks;     /* NULL while all are pending */
+    struct line *own;       /* PLACE_LINE */
+    struct heap_node timer; /* in sched.timers */
+    int64_t timer_ms;       /* back-off or expiry of the hold */
     uint64_t started_turn; /* sched.turn of its last start */
     uint64_t claimed_turn; /* sched.turn when it last kept what is stopping for itself */
     uint64_t moved_epoch;  /* sched.outside_epoch when it was last moved */
@@ -199,10 +199,15 @@ struct workload {
     uint8_t place;    /* enum workload_place */
     uint8_t failures; /* launches refused in a row */
     bool removed;     /* forgotten by the caller, tasks still stopping */
-    bool is_short;    /* in sched.below */
     bool in_running;
-    uint8_t hold_cause; /* enum sched_cause of its promise */
-    int32_t held_milli; /* scratch of explain.c */
+    uint8_t hold_cause;   /* enum sched_cause of its promise */
+    uint32_t short_index; /* 1 + its index in sched.below; 0 = is no gang below its minimum */
+    int32_t held_milli;   /* scratch of explain.c */
+};
+
+struct short_gang { /* below its minimum */
+    struct workload *workload;
+    int64_t since_ms;
 };
 
 enum line_state { LINE_EMPTY, LINE_READY, LINE_PARKED };
@@ -397,7 +402,7 @@ struct sched {
     uint32_t young_count;       /* of these, such as began in this turn; not more than there are */
     bool put_off;               /* a victim that has just started was passed over */
     bool wake_soon;             /* something was put off to the next turn */
-    struct workload *below;     /* gangs below their minimum */
+    VEC(struct short_gang) below; /* gangs below their minimum */
     VEC(struct workload *) holding; /* NULL where one holds nothing any more; in order of holding */
     size_t holding_gaps;
     struct heap timers;         /* back-off and holds */
