@@ -24,8 +24,12 @@ int64_t clock_wall_ms(void);
 void clock_format_utc(int64_t wall_ms, char *text);
 /* The last millisecond of the year 9999: later ones have no such form. */
 #define CLOCK_UTC_MAX_MS 253402300799999
-/* That form, seconds and fraction optional; or a date alone, or milliseconds since 1970, up to
- * CLOCK_UTC_MAX_MS. -EINVAL for anything else, the 31st of February included. */
+/*
+ * That form, seconds and fraction (of one to three digits) optional, with an offset ("+01:00")
+ * in place of the Z if need be; or a date alone, its start in UTC; or milliseconds since 1970.
+ * From 1970 to CLOCK_UTC_MAX_MS; 24:00, leap seconds and times without a zone are not taken.
+ * -EINVAL for anything else, the 31st of February included.
+ */
 int clock_parse_utc(const char *text, int64_t *ret_wall_ms);
 
 #endif

@@ -2,7 +2,7 @@
 /* Apart from clock.c so that code which formats a time does not pull in the reading of one. */
 #include <errno.h>
 #include <stdio.h>
-#include <time.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/qty.h"
@@ -51,70 +51,112 @@ void clock_format_utc(int64_t wall_ms, char *text)
              (int)(of_day % 1000));
 }
 
-/* N digits into *RET; the text behind them, or NULL. */
+/* N digits into *RET; the text behind them, or NULL. NULL is passed on. */
 static const char *digits(const char *text, int n, int *ret)
 {
     int value = 0;
 
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; text && i < n; i++) {
         if (text[i] < '0' || text[i] > '9')
             return NULL;
         value = value * 10 + (text[i] - '0');
     }
     *ret = value;
-    return text + n;
+    return text ? text + n : NULL;
 }
 
-/* "T21:29:59.123Z", seconds and fraction optional. */
-static const char *parse_clock(const char *p, struct tm *tm, int *ret_ms)
+/* The text behind C, or NULL where it does not stand there. */
+static const char *behind(const char *text, char c)
 {
-    p = digits(p + 1, 2, &tm->tm_hour);
-    if (p == NULL || *p != ':')
-        return NULL;
-    p = digits(p + 1, 2, &tm->tm_min);
-    if (p && *p == ':')
-        p = digits(p + 1, 2, &tm->tm_sec);
-    if (p && *p == '.')
-        p = digits(p + 1, 3, ret_ms);
-    if (p == NULL || *p != 'Z' || tm->tm_hour > 23 || tm->tm_min > 59 || tm->tm_sec > 59)
-        return NULL;
-    return p + 1;
+    return text && *text == c ? text + 1 : NULL;
 }
 
-int clock_parse_utc(const char *text, int64_t *ret_ms)
+/* "2026-11-30": the day counted from 1970. */
+static const char *parse_date(const char *p, int64_t *ret_day)
 {
-    struct tm tm = {0}, back;
-    const char *p = text;
-    int64_t ms;
-    int frac = 0;
-    time_t t;
+    int year, month, day, back_month, back_day;
+    int64_t of_year, back_year;
 
-    if (qty_parse_int(text, &ms, NULL) == 0) {
-        if (ms < 0 || ms > CLOCK_UTC_MAX_MS)
-            return -EINVAL;
-        *ret_ms = ms;
-        return 0;
+    p = digits(p, 4, &year);
+    p = digits(behind(p, '-'), 2, &month);
+    p = digits(behind(p, '-'), 2, &day);
+    if (p == NULL || month < 1 || month > 12)
+        return NULL;
+    /* The reverse of civil_from_days(). */
+    if (month <= 2)
+        year--;
+    of_year = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1;
+    *ret_day = 365LL * year + year / 4 - year / 100 + year / 400 + of_year - DAYS_TO_EPOCH;
+    civil_from_days(*ret_day, &back_year, &back_month, &back_day);
+    /* A person who wrote the 31st of February wants to know. */
+    return back_month == month && back_day == day ? p : NULL;
+}
+
+/* "5", "123" behind the point: milliseconds; nothing finer. */
+static const char *parse_fraction(const char *p, int64_t *ret_ms)
+{
+    static const int scale[] = {0, 100, 10, 1};
+    size_t n = strspn(p, "0123456789");
+    int value;
+
+    if (n < 1 || n > 3)
+        return NULL;
+    p = digits(p, (int)n, &value);
+    *ret_ms = (int64_t)value * scale[n];
+    return p;
+}
+
+/* "Z", "+01:00", "-05:30": how far the clock is ahead of UTC. */
+static const char *parse_offset(const char *p, int64_t *ret_ms)
+{
+    int sign = p && *p == '-' ? -1 : 1, hours, minutes;
+
+    *ret_ms = 0;
+    if (p && *p == 'Z')
+        return p + 1;
+    p = p && (*p == '+' || *p == '-') ? digits(p + 1, 2, &hours) : NULL;
+    p = digits(behind(p, ':'), 2, &minutes);
+    if (p == NULL || hours > 23 || minutes > 59)
+        return NULL;
+    *ret_ms = sign * (hours * 60 + minutes) * 60 * MS_PER_S;
+    return p;
+}
+
+/* "T21:29:59.123Z", seconds and fraction optional: milliseconds behind the day's start in UTC. */
+static const char *parse_clock(const char *p, int64_t *ret_ms)
+{
+    int hour, minute, second = 0;
+    int64_t ms = 0, ahead;
+
+    p = digits(behind(p, 'T'), 2, &hour);
+    p = digits(behind(p, ':'), 2, &minute);
+    if (p && *p == ':') {
+        p = digits(p + 1, 2, &second);
+        if (p && *p == '.')
+            p = parse_fraction(p + 1, &ms);
     }
-    p = digits(p, 4, &tm.tm_year);
-    if (p && *p == '-')
-        p = digits(p + 1, 2, &tm.tm_mon);
-    else
-        p = NULL;
-    if (p && *p == '-')
-        p = digits(p + 1, 2, &tm.tm_mday);
-    else
-        p = NULL;
-    if (p && *p == 'T')
-        p = parse_clock(p, &tm, &frac);
-    if (p == NULL || *p != '\0' || tm.tm_year < 1970)
+    p = parse_offset(p, &ahead);
+    if (p == NULL || hour > 23 || minute > 59 || second > 59)
+        return NULL;
+    *ret_ms = ((hour * 60 + minute) * 60 + second) * MS_PER_S + ms - ahead;
+    return p;
+}
+
+int clock_parse_utc(const char *text, int64_t *ret_wall_ms)
+{
+    int64_t ms, day, of_day = 0;
+    const char *p;
+
+    if (qty_parse_int(text, &ms, NULL) < 0) {
+        p = parse_date(text, &day);
+        if (p && *p)
+            p = parse_clock(p, &of_day);
+        if (p == NULL || *p)
+            return -EINVAL;
+        ms = day * DAY_MS + of_day;
+    }
+    if (ms < 0 || ms > CLOCK_UTC_MAX_MS)
         return -EINVAL;
-    tm.tm_year -= 1900;
-    tm.tm_mon--;
-    back = tm;
-    t = timegm(&back);
-    /* timegm() mends the 31st of February; a person who wrote it wants to know. */
-    if (back.tm_mday != tm.tm_mday || back.tm_mon != tm.tm_mon)
-        return -EINVAL;
-    *ret_ms = (int64_t)t * MS_PER_S + frac;
+    *ret_wall_ms = ms;
     return 0;
 }

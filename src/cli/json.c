@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/qty.h"
-#include "cli/style.h"
 
 #define REPLY_BYTES_MAX (64 << 20)
 #define REPLY_DEPTH_MAX 32
@@ -98,7 +98,7 @@ int64_t cli_json_time(struct json_object *json, const char *path)
     const char *text = cli_json_text(json, path);
     int64_t ms;
 
-    return text && cli_parse_time(text, &ms) == 0 ? ms : 0;
+    return text && clock_parse_utc(text, &ms) == 0 ? ms : 0;
 }
 
 size_t cli_json_len(struct json_object *json, const char *path)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/text.h"
 #include "cli/style.h"
 #include "cli/suggest.h"
@@ -293,8 +294,10 @@ int cli_option_time(const struct cli_args *args, const char *name, int64_t *ret_
 {
     const char *text = cli_option_value(args, name);
 
-    if (text && cli_parse_time(text, ret_ms) < 0)
-        return err_set(err, -EINVAL, ERR_INVALID, NULL, "write 2026-11-30 or 2026-11-30T21:00Z",
+    /* A bare number would be milliseconds since 1970: nobody means that here. */
+    if (text && (strchr(text, '-') == NULL || clock_parse_utc(text, ret_ms) < 0))
+        return err_set(err, -EINVAL, ERR_INVALID, NULL,
+                       "write 2026-11-30, 2026-11-30T21:00Z or 2026-11-30T22:00+01:00",
                        "option '--%s' does not understand '%.60s'", name, text);
     return 0;
 }

@@ -57,8 +57,8 @@ void cli_args_done(struct cli_args *args);
 const char *cli_option_value(const struct cli_args *args, const char *name);
 /* Was it given? */
 bool cli_option_given(const struct cli_args *args, const char *name);
-/* Its value as a point in time; see cli_parse_time(). Where it was not given, RET_MS stays as it
- * is. -EINVAL with ERR. */
+/* Its value as a point in time; see clock_parse_utc(). Where it was not given, RET_MS stays as
+ * it is. -EINVAL with ERR. */
 int cli_option_time(const struct cli_args *args, const char *name, int64_t *ret_ms,
                     struct err *err);
 /* Visits every value in order: `size_t it = 0; while ((v = cli_option_each(args, "env", &it)))`. */

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/style.h"
 
-#include <errno.h>
 #include <langinfo.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -141,30 +139,6 @@ const char *cli_when(int64_t then_ms, int64_t now_ms, struct arena *arena)
     if (age < 0)
         return arena_printf(arena, "in %s", cli_duration(-age, arena));
     return arena_printf(arena, "%s ago", cli_duration(age, arena));
-}
-
-int cli_parse_time(const char *text, int64_t *ret_ms)
-{
-    static const char *const forms[] = {"%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d"};
-
-    for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
-        struct tm tm = {0};
-        const char *rest = strptime(text, forms[i], &tm);
-        int64_t ms = 0, scale = 100;
-
-        if (rest == NULL)
-            continue;
-        if (*rest == '.' && i == 0)
-            for (rest++; *rest >= '0' && *rest <= '9'; rest++, scale /= 10)
-                ms += (*rest - '0') * scale;
-        if (*rest == 'Z')
-            rest++;
-        if (*rest != '\0')
-            continue;
-        *ret_ms = (int64_t)timegm(&tm) * MS_PER_S + ms;
-        return 0;
-    }
-    return -EINVAL;
 }
 
 static void put_blanks(FILE *out, int count)

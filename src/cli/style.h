@@ -55,13 +55,6 @@ const char *cli_age(int64_t ms, struct arena *arena);
 /* "just now", "3m ago", "in 10m"; "-" for 0. */
 const char *cli_when(int64_t then_ms, int64_t now_ms, struct arena *arena);
 
-/*
- * Reads a point in time into milliseconds since 1970: ISO 8601 as the API writes it
- * ("2026-11-30T21:29:59.123Z", "2026-11-30T21:29Z") or a day ("2026-11-30", its start in UTC).
- * 0 or -EINVAL.
- */
-int cli_parse_time(const char *text, int64_t *ret_ms);
-
 /* Writes TEXT wrapped at WIDTH columns, each line indented; empty lines part paragraphs and lines
  * that begin with a blank are kept as they are. */
 void cli_wrap(FILE *out, const char *text, int indent, int width);

@@ -79,23 +79,6 @@ static void times_are_told_relative_to_now(void **state)
     arena_done(&a);
 }
 
-static void times_are_read_exactly_or_refused(void **state)
-{
-    int64_t ms = -1;
-
-    (void)state;
-    assert_int_equal(cli_parse_time("2026-11-30T12:00:00.123Z", &ms), 0);
-    assert_int_equal(ms, 1796040000123LL);
-    assert_int_equal(cli_parse_time("2026-11-30T12:00Z", &ms), 0);
-    assert_int_equal(ms, 1796040000000LL);
-    assert_int_equal(cli_parse_time("2026-11-30", &ms), 0);
-    assert_int_equal(ms, 1795996800000LL);
-    assert_int_equal(cli_parse_time("", &ms), -EINVAL);
-    assert_int_equal(cli_parse_time("yesterday", &ms), -EINVAL);
-    assert_int_equal(cli_parse_time("2026-11-30T12:00:00+02:00", &ms), -EINVAL);
-    assert_int_equal(cli_parse_time("2026-13-01", &ms), -EINVAL);
-}
-
 static void bars_are_exact_to_a_half(void **state)
 {
     const struct cli_style plain = {0}, unicode = {.unicode = true};
@@ -200,7 +183,6 @@ int main(void)
         cmocka_unit_test(only_near_words_are_suggested),
         cmocka_unit_test(durations_are_two_units_at_most),
         cmocka_unit_test(times_are_told_relative_to_now),
-        cmocka_unit_test(times_are_read_exactly_or_refused),
         cmocka_unit_test(bars_are_exact_to_a_half),
         cmocka_unit_test(text_is_wrapped_and_literal_lines_kept),
         cmocka_unit_test(events_may_come_in_any_pieces),
