@@ -37,6 +37,16 @@ static int64_t amount(const struct quota *q, struct json_object *team, const cha
                                  : cli_json_milli(team, path, otherwise);
 }
 
+/* Types are keys of an object, dots and all. */
+static int64_t type_milli(struct json_object *types, const char *type)
+{
+    struct json_object *milli = NULL;
+
+    if (json_object_is_type(types, json_type_object))
+        json_object_object_get_ex(types, type, &milli);
+    return cli_json_milli(milli, "", MODEL_UNLIMITED);
+}
+
 static const char *text(const struct quota *q, int64_t v)
 {
     return q->unit == UNIT_BYTES ? cli_bytes_text(q->cli, v) : cli_milli_text(q->cli, v);
@@ -47,7 +57,7 @@ static int64_t full(int64_t guarantee, int64_t limit, int64_t entitled, int64_t 
 {
     int64_t whole = limit != MODEL_UNLIMITED ? limit : entitled;
 
-    if (whole < guarantee && guarantee != MODEL_UNLIMITED)
+    if (whole == MODEL_UNLIMITED || whole < guarantee)
         whole = guarantee;
     return whole > used ? whole : used;
 }
@@ -60,24 +70,67 @@ static enum cli_color bar_color(int64_t used, int64_t guarantee, int64_t entitle
     return used <= entitled ? CLI_YELLOW : CLI_RED;
 }
 
-static size_t add_row(const struct quota *q, struct json_object *team, size_t parent)
+/* Of one team, in the unit of the table. */
+struct figures {
+    int64_t used, guarantee, limit, entitled;
+};
+
+/* A row up to the limit; what it could have and asks for is not known of everything. */
+static size_t begin_row(const struct quota *q, const char *name, const struct figures *f,
+                        size_t parent)
 {
     struct cli *cli = q->cli;
-    int64_t guarantee = amount(q, team, "guarantee", 0), used = amount(q, team, "used", 0);
-    int64_t limit = amount(q, team, "limit", MODEL_UNLIMITED);
-    int64_t entitled = amount(q, team, "entitled", guarantee);
     size_t line = cli_table_row(q->table, parent);
+    int64_t guarantee = f->guarantee != MODEL_UNLIMITED ? f->guarantee : 0;
+    int64_t most = full(guarantee, f->limit, f->entitled, f->used);
 
-    cli_table_cell(q->table, cli_json_text(team, "name"), CLI_PLAIN);
-    cli_table_cell(
-        q->table,
-        cli_bar(&cli->style, used, full(guarantee, limit, entitled, used), BAR_WIDTH, &cli->arena),
-        bar_color(used, guarantee, entitled));
-    cli_table_cell(q->table, text(q, used), CLI_BOLD);
-    cli_table_cell(q->table, text(q, guarantee), CLI_PLAIN);
-    cli_table_cell(q->table, text(q, limit), CLI_PLAIN);
+    cli_table_cell(q->table, name, CLI_PLAIN);
+    cli_table_cell(q->table, cli_bar(&cli->style, f->used, most, BAR_WIDTH, &cli->arena),
+                   bar_color(f->used, guarantee, f->entitled));
+    cli_table_cell(q->table, text(q, f->used), CLI_BOLD);
+    cli_table_cell(q->table, text(q, f->guarantee), CLI_PLAIN);
+    cli_table_cell(q->table, text(q, f->limit), CLI_PLAIN);
+    return line;
+}
+
+/* "[H100]" below its team: what is stated of one GPU type. A type's part of the fair share is
+ * not a figure: what is above its guarantee is lent. */
+static void add_types(const struct quota *q, struct json_object *team, size_t line)
+{
+    struct json_object *used = cli_json_get(team, "used_gpu_types");
+    struct json_object *guarantees = cli_json_get(team, "guarantee.gpu_types");
+    struct json_object *limits = cli_json_get(team, "limit.gpu_types");
+
+    if (!json_object_is_type(used, json_type_object))
+        return;
+    json_object_object_foreach(used, type, milli)
+    {
+        struct figures f = {
+            .used = cli_json_milli(milli, "", 0),
+            .guarantee = type_milli(guarantees, type),
+            .limit = type_milli(limits, type),
+            .entitled = MODEL_UNLIMITED,
+        };
+
+        begin_row(q, arena_printf(&q->cli->arena, "[%s]", type), &f, line);
+    }
+}
+
+static size_t add_row(const struct quota *q, struct json_object *team, size_t parent)
+{
+    int64_t guarantee = amount(q, team, "guarantee", 0);
+    struct figures f = {
+        .used = amount(q, team, "used", 0),
+        .guarantee = guarantee,
+        .limit = amount(q, team, "limit", MODEL_UNLIMITED),
+        .entitled = amount(q, team, "entitled", guarantee),
+    };
+    size_t line = begin_row(q, cli_json_text(team, "name"), &f, parent);
+
     cli_table_cell(q->table, text(q, amount(q, team, "share", MODEL_UNLIMITED)), CLI_PLAIN);
-    cli_table_cell(q->table, text(q, amount(q, team, "demand", used)), CLI_PLAIN);
+    cli_table_cell(q->table, text(q, amount(q, team, "demand", f.used)), CLI_PLAIN);
+    if (strcmp(q->resource, "gpu") == 0)
+        add_types(q, team, line);
     return line;
 }
 

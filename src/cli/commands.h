@@ -24,7 +24,8 @@ extern const struct cli_command cli_login, cli_version, cli_completion, cli_help
     "The bar shows use of the limit (or of what the team is entitled to, where it has no "      \
     "limit). Green: within the guarantee. Yellow: borrowed, may be taken back. Red: above "     \
     "what it is entitled to, will be taken back when others ask. SHARE is the fair share as "   \
-    "things are now, DEMAND what runs and waits together."
+    "things are now, DEMAND what runs and waits together. [H100] is what is stated of that "    \
+    "GPU type and used of it."
 #define CLI_QUOTA_ALL {.name = "all", .letter = 'a', .help = "also cpu and memory, not only GPUs"}
 
 /* The table of `allot ps` for {"workloads": [...]}. */

@@ -398,6 +398,32 @@ static void quota_of_one_team_shows_what_is_below(void **state)
                  "hint: 'allot team' lists them\n");
 }
 
+static void quota_tells_gpu_types_apart(void **state)
+{
+    (void)state;
+    fake_answer("GET /v1/teams", 200,
+                "{\"teams\":[{\"name\":\"nlp\",\"guarantee\":{\"gpu\":4,\"gpu_types\":"
+                "{\"H100\":2}},\"limit\":{\"gpu\":null,\"gpu_types\":{\"A10.v2\":1,\"H100\":3}},"
+                "\"used\":{\"gpu\":2.5},\"used_gpu_types\":{\"A10.v2\":0,\"H100\":2.5},"
+                "\"demand\":{\"gpu\":3},\"share\":{\"gpu\":3},\"entitled\":{\"gpu\":4}},"
+                "{\"name\":\"ocr\",\"parent\":\"nlp\",\"guarantee\":{\"gpu\":1},"
+                "\"used\":{\"gpu\":0},\"used_gpu_types\":{},\"entitled\":{\"gpu\":1}}]}");
+    expect("quota --all", 0,
+           "TEAM                      USED  GUARANTEE  LIMIT  SHARE  DEMAND\n"
+           "nlp         #######+----   2.5          4      -      3       3\n"
+           "|-[A10.v2]  ------------     0          -      1\n"
+           "|-[H100]    ##########--   2.5          2      3\n"
+           "`-ocr       ------------     0          1      -      -       0\n"
+           "\nCPU\n"
+           "TEAM                 USED  GUARANTEE  LIMIT  SHARE  DEMAND\n"
+           "nlp    ------------     0          0      -      -       0\n"
+           "`-ocr  ------------     0          0      -      -       0\n"
+           "\nMemory\n"
+           "TEAM                 USED  GUARANTEE  LIMIT  SHARE  DEMAND\n"
+           "nlp    ------------    0B         0B      -      -      0B\n"
+           "`-ocr  ------------    0B         0B      -      -      0B\n");
+}
+
 static void quota_notes_what_cannot_all_be_kept(void **state)
 {
     (void)state;
@@ -891,6 +917,7 @@ int main(void)
         TEST(logs_of_all_tasks_return),
         TEST(quota_is_a_tree_with_bars),
         TEST(quota_of_one_team_shows_what_is_below),
+        TEST(quota_tells_gpu_types_apart),
         TEST(quota_notes_what_cannot_all_be_kept),
         TEST(team_list),
         TEST(team_set_changes_only_what_is_named),
