@@ -163,6 +163,13 @@ struct api_task {
 int api_find_task(struct api *api, uint64_t workload, int32_t index, struct api_task *ret,
                   struct err *err);
 
+/* ---- quota.c -------------------------------------------------------------------------------- */
+
+/* "warnings" of T's quotas, an array of sentences, as a member of the object that W is in. Empty
+ * where the nodes cannot be read: the quota has been taken all the same. */
+void call_encode_quota_warnings(struct api_call *call, const struct model_team *t,
+                                struct json_writer *w);
+
 /* ---- idempotency.c -------------------------------------------------------------------------- */
 
 /*

@@ -95,8 +95,8 @@ static const struct api_route routes[] = {
      "Team", .status = 200},
     {"PUT", "/v1/teams/{name}", "putTeam",
      "Create a team (201) or replace its settings (200); what is left out takes its default.",
-     API_AUTH_ADMIN, handle_team_put, "TeamInput", "Team", .status = 200, .body_max = SMALL_BODY,
-     .headers = put_headers},
+     API_AUTH_ADMIN, handle_team_put, "TeamInput", "TeamChanged", .status = 200,
+     .body_max = SMALL_BODY, .headers = put_headers},
     {"DELETE", "/v1/teams/{name}", "deleteTeam", "Delete a team without children and live work.",
      API_AUTH_ADMIN, handle_team_delete, NULL, NULL, .status = 204},
 

@@ -120,6 +120,7 @@ static const struct api_schema schemas[] = {
                         NUM("weight_bias") TYPE("used_gpu_types", "\"object\"") "," REF(
                             "demand", "Amounts") REF("share", "Amounts") REF("entitled", "Amounts")
                             INT("pending") INT("running") QUOTAS)},
+    {"TeamChanged", OBJECT(INT("id") INT("version") STR("name") STRINGS("warnings") QUOTAS)},
     {"TeamList", LIST_OF("teams", "Team")},
 
     {"UserInput", STRICT(STR("name") WORDS("role", "\"admin\",\"member\"") STRINGS_("teams"))},

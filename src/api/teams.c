@@ -198,7 +198,10 @@ static void reply_put(struct api_call *call)
     struct json_writer w;
 
     json_writer_init(&w, &body);
-    model_team_encode(t, &w);
+    json_begin_object(&w);
+    model_team_encode_fields(t, &w);
+    call_encode_quota_warnings(call, t, &w);
+    json_end_object(&w);
     http_reply_header(call->http, "ETag",
                       arena_printf(call_arena(call), "\"%llu\"", (unsigned long long)t->version));
     call_reply(call, t->version == 1 ? 201 : 200, &body);

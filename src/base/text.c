@@ -102,9 +102,11 @@ static bool is_blank(uint32_t c)
 
 static int refuse_name(struct err *err, const char *what, const char *why)
 {
-    return err_set(err, -EINVAL, ERR_INVALID, NULL,
-                   "use 1 to 63 letters, digits, '-', '_' or '.', starting with a letter or digit",
-                   "%s %s", what, why);
+    return err_set(
+        err, -EINVAL, ERR_INVALID, NULL,
+        "use 1 to 63 characters, such as letters, digits, '-', '_' and '.', without '/', "
+        "beginning with a letter or digit",
+        "%s %s", what, why);
 }
 
 int text_check_name(const char *s, size_t n, const char *what, struct err *err)

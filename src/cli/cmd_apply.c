@@ -95,7 +95,7 @@ static int apply_team(struct report *rep, const struct cli_apply_item *item, str
     struct cli_call get = {.method = "GET",
                            .path = cli_path(cli, "/v1/teams/%s", item->manifest.name)};
     struct cli_call put = {.method = "PUT", .path = get.path, .body = item->manifest.body};
-    _cleanup_json_ struct json_object *found = NULL;
+    _cleanup_json_ struct json_object *found = NULL, *reply = NULL;
     enum outcome outcome = CREATED;
     int r = cli_call(cli, &get, &found, err);
 
@@ -112,11 +112,12 @@ static int apply_team(struct report *rep, const struct cli_apply_item *item, str
         put.if_match = get.ret_etag[0] ? get.ret_etag : NULL;
     }
     if (outcome != UNCHANGED && !rep->dry) {
-        r = cli_call(cli, &put, NULL, err);
+        r = cli_call(cli, &put, &reply, err);
         if (r < 0)
             return r;
     }
     report(rep, item, outcome, NULL);
+    cli_print_warnings(cli, reply);
     return 0;
 }
 

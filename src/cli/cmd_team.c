@@ -242,6 +242,7 @@ static int run_set(struct cli *cli, const struct cli_args *args)
         cli_print_json(cli, reply);
     else if (!cli->json)
         fprintf(cli->out, "team %s %s\n", cli_safe(cli, name), found ? "changed" : "created");
+    cli_print_warnings(cli, reply);
     note = cli_option_given(args, "guarantee") ? cli_guarantee_note(cli, NULL) : NULL;
     if (note)
         cli_say(cli, note);

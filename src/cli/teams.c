@@ -119,3 +119,11 @@ const char *cli_guarantee_note(struct cli *cli, struct json_object *list)
                         model_amount_describe(MODEL_GPU_MILLI, guaranteed, &cli->arena),
                         there == 1000 ? "is" : "are", cli_milli_text(cli, there));
 }
+
+void cli_print_warnings(struct cli *cli, struct json_object *reply)
+{
+    for (size_t i = 0; i < cli_json_len(reply, "warnings"); i++)
+        cli_say(cli, arena_printf(
+                         &cli->arena, "warning: %s",
+                         cli_safe(cli, json_object_get_string(cli_json_at(reply, "warnings", i)))));
+}

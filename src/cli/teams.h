@@ -24,4 +24,8 @@ int cli_get_team(struct cli *cli, const char *name, struct json_object **ret_tea
  * caller may see the teams. LIST as above. */
 const char *cli_guarantee_note(struct cli *cli, struct json_object *list);
 
+/* What the server remarks on a change that it has made: "warnings" of REPLY (may be NULL), a line
+ * each on cli->err. */
+void cli_print_warnings(struct cli *cli, struct json_object *reply);
+
 #endif

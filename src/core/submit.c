@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "model/amount.h"
+#include "model/gpu_types.h"
 
 #define MIB (1LL << 20)
 
@@ -25,6 +26,41 @@ static const char *amount_text(enum sched_resource r, uint64_t amount, struct ar
     /* A limit in the middle of a MiB reads better rounded down than in bytes. */
     return model_amount_describe((enum model_resource)r,
                                  r == SCHED_MEMORY_BYTES ? v & ~(MIB - 1) : v, arena);
+}
+
+/* The type of GPU that the request names and no node has, or NULL: it is something else. */
+static const char *unknown_type(struct core *core, const struct model_request *r,
+                                const char **ret_remedy)
+{
+    struct model_gpu_types known = {.arena = &core->turn};
+    const struct core_node *n;
+    size_t it = 0;
+
+    while ((n = map_next(&core->nodes, &it)))
+        model_gpu_types_add(&known, &n->row);
+    for (int32_t i = 0; i < r->gpu_type_count; i++)
+        if (model_gpu_types_have(&known, r->gpu_types[i]))
+            return NULL;
+    if (r->gpu_type_count > 0)
+        *ret_remedy = model_gpu_types_remedy(&known, r->gpu_types[0]);
+    return r->gpu_type_count > 0 ? r->gpu_types[0] : NULL;
+}
+
+/* No node has such a device, whatever is free. NAME is empty, or begins with a blank. */
+static int refuse_device(struct core *core, struct core_command *c, const struct model_workload *w,
+                         const struct sched_refusal *f, const char *name)
+{
+    int32_t group = model_shape_group_of(w->shape, (int32_t)f->task, NULL);
+    const struct model_request *r = &w->shape->groups[group].request;
+    const char *remedy = "see 'allot node list' for what there is";
+    const char *type = unknown_type(core, r, &remedy);
+
+    if (type)
+        return err_set(&c->err, -E2BIG, ERR_UNSATISFIABLE, NULL, remedy,
+                       "workload%s asks for GPUs of type '%s', which no node has", name, type);
+    return err_set(&c->err, -E2BIG, ERR_UNSATISFIABLE, NULL, remedy,
+                   "workload%s asks for %s, and no node has such a device", name,
+                   model_request_describe(r, &core->turn));
 }
 
 static int refuse(struct core *core, struct core_command *c, const struct model_workload *w,
@@ -49,9 +85,7 @@ static int refuse(struct core *core, struct core_command *c, const struct model_
                        "team '%s' is %s%s",
                        name, asked, where, most, type);
     case SCHED_REASON_NO_SUCH_DEVICE:
-        return err_set(&c->err, -E2BIG, ERR_UNSATISFIABLE, NULL,
-                       "see 'allot node list' for what there is",
-                       "no node has the device that task %u of workload%s asks for", f->task, name);
+        return refuse_device(core, c, w, f, name);
     default:
         return err_set(&c->err, -E2BIG, ERR_UNSATISFIABLE, NULL,
                        "ask for less, or split it into more tasks",

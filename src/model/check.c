@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -96,9 +97,17 @@ int model_check_label_value(const char *s, size_t len, struct err *err)
     return len > 0 ? model_check_label(s, len, err) : 0;
 }
 
+int model_check_name(const char *s, size_t len, struct err *err)
+{
+    char subject[80];
+
+    snprintf(subject, sizeof(subject), "'%.60s'", s);
+    return text_check_name(s, len, subject, err);
+}
+
 int model_check_gpu_type(const char *s, size_t len, struct err *err)
 {
-    return text_check_name(s, len, "a GPU type", err);
+    return model_check_name(s, len, err);
 }
 
 int model_mig_slices(const char *profile, struct err *err)

@@ -29,6 +29,7 @@ int model_check_path(const char *s, size_t len, struct err *err); /* absolute, n
 int model_check_image(const char *s, size_t len, struct err *err);
 int model_check_label(const char *s, size_t len, struct err *err);       /* key or level */
 int model_check_label_value(const char *s, size_t len, struct err *err); /* may be empty */
+int model_check_name(const char *s, size_t len, struct err *err);
 int model_check_gpu_type(const char *s, size_t len, struct err *err);
 
 /* Compute slices of a MIG profile: "3g.40gb" is 3; -EINVAL if it is none. */

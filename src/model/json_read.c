@@ -23,6 +23,8 @@ void model_json_in(struct err *err, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(part, sizeof(part), fmt, ap);
     va_end(ap);
+    if (part[0] == '\0') /* an empty key */
+        return;
     field_len = strlen(err->field);
     begins = strncmp(err->text, err->field, field_len) == 0;
     memcpy(former, err->text, sizeof(former));

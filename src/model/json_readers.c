@@ -8,6 +8,7 @@
 
 #include "base/qty.h"
 #include "base/text.h"
+#include "model/check.h"
 
 #define STRING_BYTES_MAX 4095
 
@@ -50,7 +51,6 @@ int model_json_read_string(struct json_object *v, struct arena *a, void *out, st
 
 int model_json_read_name(struct json_object *v, struct arena *a, void *out, struct err *err)
 {
-    char subject[80];
     const char *text = NULL;
     size_t len = 0;
     int r;
@@ -60,8 +60,7 @@ int model_json_read_name(struct json_object *v, struct arena *a, void *out, stru
     r = read_text(v, STRING_BYTES_MAX, &text, &len, err);
     if (r < 0)
         return r;
-    snprintf(subject, sizeof(subject), "'%.60s'", text);
-    r = text_check_name(text, len, subject, err);
+    r = model_check_name(text, len, err);
     if (r < 0)
         return r;
     *(const char **)out = arena_strndup(a, text, len);

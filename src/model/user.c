@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/text.h"
+#include "model/check.h"
 #include "model/json.h"
 
 static int read_role(struct json_object *v, struct arena *a, void *out, struct err *err)
@@ -24,17 +24,12 @@ static int read_role(struct json_object *v, struct arena *a, void *out, struct e
     return 0;
 }
 
-static int check_team(const char *s, size_t len, struct err *err)
-{
-    return text_check_name(s, len, "a team name", err);
-}
-
 /* OUT is the whole user. */
 static int read_teams(struct json_object *v, struct arena *a, void *out, struct err *err)
 {
     struct model_user *u = out;
 
-    return v ? model_json_read_strings(v, MODEL_USER_TEAMS_MAX, check_team, a, &u->teams,
+    return v ? model_json_read_strings(v, MODEL_USER_TEAMS_MAX, model_check_name, a, &u->teams,
                                        &u->team_count, err)
              : 0;
 }

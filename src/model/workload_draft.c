@@ -134,7 +134,7 @@ static int read_workload_name(struct json_object *v, struct arena *a, void *out,
 
     if (r == 0 && name && name[strspn(name, "0123456789")] == '\0')
         r = err_set(err, -EINVAL, ERR_INVALID, NULL, "add a letter",
-                    "name '%s' would be taken for an id", name);
+                    "'%s' would be taken for an id", name);
     if (r == 0)
         *(const char **)out = name;
     return r;

@@ -45,6 +45,24 @@ static void a_team_is_created_changed_and_deleted(void **state)
     assert_int_equal(ask(f, f->root, "GET", "/v1/teams/nlp", NULL), 404);
 }
 
+static void quotas_of_types_that_are_not_there_are_remarked_on(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_int_equal(ask(f, f->root, "PUT", "/v1/teams/nlp",
+                         "{\"guarantee\":{\"gpu\":4,\"gpu_types\":{\"H100\":2}},"
+                         "\"limit\":{\"gpu_types\":{\"h100\":3,\"TPU v5\":1}}}"),
+                     201);
+    assert_int_equal(length(f, "warnings"), 2);
+    assert_string_equal(text(f, "warnings.0"),
+                        "no node has GPUs of type 'TPU v5'; there are: H100");
+    assert_string_equal(text(f, "warnings.1"), "no node has GPUs of type 'h100'; did you mean "
+                                               "'H100'? there are: H100");
+    assert_int_equal(ask(f, f->root, "PUT", "/v1/teams/nlp", "{}"), 200);
+    assert_int_equal(length(f, "warnings"), 0);
+    assert_int_equal(ask(f, f->root, "DELETE", "/v1/teams/nlp", NULL), 204);
+}
+
 static void a_stale_etag_changes_nothing(void **state)
 {
     struct fixture *f = *state;
@@ -104,6 +122,8 @@ static void bad_teams_are_refused_with_the_field(void **state)
         {"/v1/teams/x", "{\"guarantee\":{\"gpu\":1e30}}", 400, "guarantee.gpu"},
         {"/v1/teams/x", "{\"guarantee\":{\"gpu\":0.0001}}", 400, "guarantee.gpu"},
         {"/v1/teams/x", "{\"weight\":9223372036854775808}", 400, "weight"},
+        {"/v1/teams/x", "{\"limit\":{\"gpu_types\":{\"\":1}}}", 400, "limit.gpu_types"},
+        {"/v1/teams/x", "{\"limit\":{\"gpu_types\":{\"a/b\":1}}}", 400, "limit.gpu_types.a/b"},
         {"/v1/teams/x", "[]", 400, ""},
         {"/v1/teams/..%2F..%2Fetc", "{}", 400, ""},
         {"/v1/teams/a%0Ab", "{}", 400, ""},
@@ -208,6 +228,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_team_is_created_changed_and_deleted),
+        TEST(quotas_of_types_that_are_not_there_are_remarked_on),
         TEST(a_stale_etag_changes_nothing),
         TEST(a_team_shows_live_figures),
         TEST(members_see_their_subtree_only),

@@ -44,6 +44,28 @@ static void a_batch_is_answered_with_ids_in_order(void **state)
     assert_int_equal(length(f, "workloads"), 1);
 }
 
+static void a_device_that_no_node_has_is_named(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_int_equal(ask(f, f->ada, "POST", "/v1/workloads",
+                         "{\"team\":\"vision\",\"name\":\"t\",\"gpus\":1,"
+                         "\"gpu_type\":[\"h100\"],\"command\":[\"x\"]}"),
+                     422);
+    assert_string_equal(text(f, "detail"),
+                        "workload 't' asks for GPUs of type 'h100', which no node has");
+    assert_string_equal(text(f, "remedy"), "did you mean 'H100'? there are: H100");
+    assert_int_equal(ask(f, f->ada, "POST", "/v1/workloads",
+                         "{\"team\":\"vision\",\"mig\":\"1g.10gb\",\"command\":[\"x\"]}"),
+                     422);
+    assert_string_equal(text(f, "detail"),
+                        "workload asks for 1 x 1g.10gb, and no node has such a device");
+    assert_int_equal(ask(f, f->ada, "POST", "/v1/workloads",
+                         "{\"team\":\"vision\",\"name\":\"123\",\"command\":[\"x\"]}"),
+                     400);
+    assert_string_equal(text(f, "detail"), "name '123' would be taken for an id");
+}
+
 static void a_batch_is_taken_as_a_whole_or_not_at_all(void **state)
 {
     struct fixture *f = *state;
@@ -424,6 +446,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(one_workload_is_answered_with_itself),
         TEST(a_batch_is_answered_with_ids_in_order),
+        TEST(a_device_that_no_node_has_is_named),
         TEST(a_batch_is_taken_as_a_whole_or_not_at_all),
         TEST(ten_thousand_fit_and_one_more_does_not),
         TEST(bad_submits_are_refused_with_the_field),

@@ -479,6 +479,17 @@ static void team_set_keeps_to_the_model_of_a_quota(void **state)
                         "GET /v1/teams\n");
 }
 
+static void team_set_passes_on_what_the_server_remarks(void **state)
+{
+    (void)state;
+    fake_answer("GET /v1/teams/nlp", 404, "{}");
+    fake_answer("PUT /v1/teams/nlp", 201,
+                "{\"name\":\"nlp\",\"warnings\":[\"no node has GPUs of type 'h100'\"]}");
+    assert_int_equal(fake_run("team set nlp --limit gpu:h100=1"), 0);
+    assert_string_equal(fake_out, "team nlp created\n");
+    assert_string_equal(fake_err, "allot: warning: no node has GPUs of type 'h100'\n");
+}
+
 static void team_set_refuses_before_it_asks(void **state)
 {
     (void)state;
@@ -922,6 +933,7 @@ int main(void)
         TEST(team_list),
         TEST(team_set_changes_only_what_is_named),
         TEST(team_set_keeps_to_the_model_of_a_quota),
+        TEST(team_set_passes_on_what_the_server_remarks),
         TEST(team_set_refuses_before_it_asks),
         TEST(node_list),
         TEST(node_show),
