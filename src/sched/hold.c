@@ -10,7 +10,10 @@
 #include "sched/gang.h"
 #include "sched/gate.h"
 #include "sched/node.h"
+#include "sched/order.h"
 #include "sched/place.h"
+#include "sched/queue.h"
+#include "sched/reserve.h"
 #include "sched/task.h"
 #include "sched/team.h"
 #include "sched/types.h"
@@ -108,22 +111,46 @@ static void held_save(const struct workload *w, struct held_list *list)
     }
 }
 
-static void held_restore(struct sched *s, struct workload *w, const struct held_list *list)
+/* Takes the promise of W out of VIEW_THEN on trial, the queues as they are. */
+static void held_release(struct sched *s, struct workload *w)
+{
+    for (uint32_t t = 0; t < w->group->job->task_count; t++)
+        if (w->tasks[t].phase == TASK_HELD)
+            task_release(s, w, t, TASK_PENDING);
+}
+
+/* Puts it back, and with it what says that something was given up. */
+static void held_restore(struct sched *s, struct workload *w, const struct held_list *list,
+                         uint64_t freed_epoch, size_t touched)
 {
     for (size_t i = 0; i < list->len; i++) {
         const struct held *h = &list->items[i];
         task_place(s, w, h->task, TASK_HELD, h->node, h->devices, h->device_count, 0);
     }
-    workload_requeue(s, w);
+    while (s->touched.len > touched)
+        vec_pop(&s->touched)->touched = false;
+    s->freed_epoch = freed_epoch;
 }
 
-/* With the promise out of the way: is there a place now? */
+static void held_list_done(struct held_list *list)
+{
+    for (size_t i = 0; i < list->len; i++)
+        free(list->items[i].devices);
+    vec_done(list);
+}
+
+/* With the promise out of the way: is there a place now that delays no reservation? */
 static bool starts_elsewhere(struct sched *s, struct workload *w)
 {
     struct gang gang;
     if (!gang_next(w->group->job, w, &gang))
         return false;
     bool fits = place_within_gates(s, w, &gang, MASK_START);
+    if (fits) {
+        struct amounts charge = place_charge(s);
+        fits = !reserve_binds(s, w, &charge) ||
+               place_within_gates(s, w, &gang, MASK_START | MASK(VIEW_PLAN));
+    }
     gang_done(&gang);
     return fits;
 }
@@ -132,30 +159,57 @@ static bool starts_elsewhere(struct sched *s, struct workload *w)
  * there is one. */
 static bool better_start(struct sched *s, struct workload *w)
 {
-    if (w->held_epoch == s->freed_epoch || w->count[TASK_HELD] == 0)
-        return false;
     struct held_list list = {0};
-    uint32_t victims = w->victims;
-    int64_t timer_ms = w->timer_ms;
-    bool retry = s->retry;
+    uint64_t freed_epoch = s->freed_epoch;
+    size_t touched = s->touched.len;
     held_save(w, &list);
-    size_t decided = s->decisions.len;
-    decide_unhold(s, w, SCHED_CAUSE_OBSOLETE);
+    held_release(s, w);
     bool better = starts_elsewhere(s, w);
-    if (better) {
-        decide_start_spots(s, w, SCHED_CAUSE_FITS);
-    } else {
-        s->decisions.len = decided;
-        s->retry = retry;
-        held_restore(s, w, &list);
-        w->victims = victims;
-        workload_timer_set(s, w, timer_ms);
-    }
-    for (size_t i = 0; i < list.len; i++)
-        free(list.items[i].devices);
-    vec_done(&list);
+    held_restore(s, w, &list, freed_epoch, touched);
+    held_list_done(&list);
     w->held_epoch = s->freed_epoch;
-    return better;
+    if (!better)
+        return false;
+    decide_unhold(s, w, SCHED_CAUSE_OBSOLETE);
+    if (starts_elsewhere(s, w)) /* as before */
+        decide_start_spots(s, w, SCHED_CAUSE_FITS);
+    return true;
+}
+
+/* Does W, which is promised a place, come before what LINE stands for? */
+static bool comes_before(const struct sched *s, const struct workload *w, const struct line *line)
+{
+    const struct group *g = w->group;
+    if (group_idle(s, line->group) != group_idle(s, g))
+        return group_idle(s, line->group);
+    struct team *ours, *theirs;
+    team_part(g->team, line->group->team, &ours, &theirs);
+    if (ours == theirs) {
+        bool growth = w->count[TASK_RUNNING] + w->count[TASK_DONE] >= g->job->min_tasks;
+        struct line as_line = {.group = w->group,
+                               .head = (struct workload *)w,
+                               .round = growth ? gang_surplus(w) : 0};
+        return line_before(&as_line, line);
+    }
+    struct amounts charge = held_charge(w);
+    struct order_key mine = order_key(ours, &charge, true);
+    struct order_key other = order_key(theirs, &line->need, false);
+    return order_before(&mine, &other);
+}
+
+bool hold_starts_first(struct sched *s, const struct line *line)
+{
+    bool tried = false;
+    for (size_t i = 0; i < s->holding.len; i++) {
+        struct workload *w = s->holding.items[i];
+        if (w == NULL || w->held_epoch == s->freed_epoch ||
+            (line != NULL && !comes_before(s, w, line)))
+            continue;
+        tried = true;
+        if (better_start(s, w)) /* the list is another one now */
+            return true;
+    }
+    return tried;
 }
 
 static bool stops_on(const struct node *n)
@@ -188,8 +242,7 @@ static void hold_review(struct sched *s, struct workload *w)
         decide_start_held(s, w);
     else if (w->timer_ms <= s->now_ms)
         decide_unhold(s, w, SCHED_CAUSE_EXPIRED);
-    else if (!better_start(s, w) && w->victims == 0 && s->stopping_unknown == 0 &&
-             !held_waits_for_stops(s, w))
+    else if (w->victims == 0 && s->stopping_unknown == 0 && !held_waits_for_stops(s, w))
         workload_hold_ripens(s, w);
 }
 

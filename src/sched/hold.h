@@ -8,6 +8,9 @@
  * guarantee is lowered below it, when the gang that it was to complete is gone, when there is a
  * place to start at once, or when it could not be kept for sched_config.hold_ms after its last
  * victim stopped.
+ *
+ * What became free goes to those who wait in their order, whether they have a promise or not: a
+ * promise is exchanged for a start at once at its holder's place in the order.
  */
 #ifndef ALLOT_SCHED_HOLD_H
 #define ALLOT_SCHED_HOLD_H
@@ -16,6 +19,10 @@
 
 /* Keeps, ripens and gives up promises; the first step of a turn. */
 void hold_step(struct sched *s);
+/* Who is promised a place, and comes before LINE (NULL: anybody), gives it up for a start at once
+ * if there is one, and if something left a node since that was last asked. False: nobody was asked,
+ * and the spots of the last place_gang() are still there. */
+bool hold_starts_first(struct sched *s, const struct line *line);
 /* One of W's victims has stopped. */
 void hold_victim_stopped(struct sched *s, uint64_t workload);
 

@@ -108,7 +108,9 @@ static void try_line(struct sched *s, struct line *line)
         return;
     }
     enum sched_reason why = starts_now(s, w, &gang, &need);
-    if (why == SCHED_REASON_NONE)
+    if (why == SCHED_REASON_NONE && hold_starts_first(s, line))
+        ; /* it is tried again */
+    else if (why == SCHED_REASON_NONE)
         decide_start_spots(s, w, SCHED_CAUSE_FITS);
     else if (why == SCHED_REASON_RESERVED && reserve_backfill(s, line))
         ; /* a younger one of its kind is next */
@@ -149,9 +151,12 @@ static void pass(struct sched *s)
 {
     if (s->retry)
         wake_lines(s);
-    for (int idle = 0; idle < 2; idle++)
+    for (int idle = 0; idle < 2; idle++) {
         for (struct line *line; (line = order_next(s, idle)) != NULL;)
             try_line(s, line);
+        while (hold_starts_first(s, NULL))
+            ;
+    }
 }
 
 const struct sched_decisions *sched_turn(struct sched *s, int64_t now_ms)
