@@ -100,6 +100,8 @@ static bool number(int option, const char *text, struct scale_options *o)
                      : option == 'j' ? &o->jobs
                      : option == 's' ? &o->steps
                      : option == 'd' ? &o->departments
+                     : option == 'f' ? &o->full_percent
+                     : option == 't' ? &o->seconds
                                      : &o->seed;
     return parse_count(text, value) == 0;
 }
@@ -113,6 +115,7 @@ static int parse(int argc, char **argv, struct choice *c)
         {"jobs", required_argument, NULL, 'j'},        {"steps", required_argument, NULL, 's'},
         {"departments", required_argument, NULL, 'd'}, {"seed", required_argument, NULL, 'e'},
         {"mode", required_argument, NULL, 'm'},        {"json", no_argument, NULL, 'J'},
+        {"full", required_argument, NULL, 'f'},        {"seconds", required_argument, NULL, 't'},
         {"help", no_argument, NULL, 'h'},              {0},
     };
     optind = 0; /* the program may have parsed options of its own before */
@@ -138,7 +141,8 @@ static int parse(int argc, char **argv, struct choice *c)
         }
     }
     bool ok = optind >= argc && c->o.repeat > 0 && c->o.jobs > 0 && c->o.departments > 0 &&
-              c->o.departments <= 100;
+              c->o.departments <= 100 && c->o.full_percent > 0 && c->o.full_percent <= 100 &&
+              c->o.seconds > 0;
     return ok ? -1 : sim_usage(&sim_cmd_scale, stderr, 2);
 }
 
@@ -152,8 +156,14 @@ static const struct scale_mode *mode_find(const char *name)
 
 static int scale_main(int argc, char **argv, const struct sim_meter *meter)
 {
-    struct choice c = {
-        .o = {.repeat = 1, .jobs = 1000000, .steps = 20000, .departments = 10, .seed = 42}};
+    struct choice c = {.o = {.repeat = 1,
+                             .jobs = 1000000,
+                             .steps = 20000,
+                             .departments = 10,
+                             .seed = 42,
+                             .full_percent = 95,
+                             .seconds = 300,
+                             .progress = stderr}};
     int status = parse(argc, argv, &c);
     if (status >= 0)
         return status;
@@ -190,6 +200,9 @@ const struct sim_command sim_cmd_scale = {
         "  --jobs N         jobs at most: 10k, 100k, 1M (1M)\n"
         "  --steps N        jobs that end in churn (20k)\n"
         "  --departments N  three levels of N, so N^3 teams (10)\n"
+        "  --full PERCENT   of the GPUs: what counts as a full cluster (95)\n"
+        "  --seconds N      CPU time at most for what a mode repeats (300); progress is told on\n"
+        "                   standard error\n"
         "  --seed N         of the draws (42)\n"
         "  --mode MODE      fill, churn, pending, reclaim, impossible, start or kueue (all)\n"
         "  --json           one JSON object a line\n"

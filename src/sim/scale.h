@@ -9,13 +9,16 @@
  * another, a thousand teams in three levels; and six situations (scale_modes).
  *
  * What is timed. Each step is what happened (an add, a stop) and the turns until the scheduler
- * rests; its CPU time comes from the meter (sim/sim.h) and nothing depends on it. What this program
- * does itself (drawing jobs, keeping its books) is not timed. A decision is one task that starts,
- * is evicted, or is promised devices; a step with several counts each of them with an equal part
- * of its time in the percentiles.
+ * rests; its CPU time comes from the meter (sim/sim.h). What this program does itself (drawing
+ * jobs, keeping its books) is not timed. A decision is one task that starts, is evicted, or is
+ * promised devices; a step with several counts each of them with an equal part of its time in the
+ * percentiles. A submit is the step of one arriving job, all of it.
  *
- * Determinism. Everything but times and memory follows from the options: same input, same
- * decisions; their hash is reported.
+ * Bounds. What a mode repeats (arrivals, ends) stops when options.seconds of such time are spent;
+ * the result then says `cut_short`. Progress is told now and then, to whoever asks for it.
+ *
+ * Determinism. Everything but times and memory follows from the options, unless a run is cut
+ * short: same input, same decisions; their hash is reported.
  *
  * Ownership. A world owns its scheduler and all lists; scale_world_done() releases them. Inputs
  * outlive the worlds made from them. One thread. Units as in allot/sched.h, times in nanoseconds.
@@ -27,6 +30,8 @@
  */
 #ifndef ALLOT_SIM_SCALE_H
 #define ALLOT_SIM_SCALE_H
+
+#include <stdio.h>
 
 #include "allot/sched.h"
 #include "base/arena.h"
@@ -46,6 +51,9 @@ struct scale_options {
     int64_t steps;            /* of churn */
     int64_t departments;      /* three levels: its cube is the number of teams */
     int64_t seed;
+    int64_t full_percent;     /* of all GPUs: what counts as a full cluster */
+    int64_t seconds;          /* in the scheduler, of each part that can be cut short */
+    FILE *progress;           /* NULL = nobody wants to know */
 };
 
 struct scale_node {
@@ -108,9 +116,13 @@ struct scale_world {
     uint64_t hash; /* of all decisions */
     uint64_t decisions, starts, evictions, promises;
     uint64_t refused;  /* jobs that could never start */
-    int64_t spent_ns;  /* in the scheduler, since scale_mark() */
-    VEC(int64_t) took; /* of each decision since then */
-    uint64_t marked;   /* decisions at that time */
+    int64_t node_bytes;  /* resident memory that the nodes took */
+    int64_t spent_ns;    /* in the scheduler, since scale_mark() */
+    int64_t last_ns;     /* of it, in the last step */
+    int64_t told_ns;     /* of it, when progress was told */
+    VEC(int64_t) took;   /* of each decision since then */
+    VEC(int64_t) submits; /* of each submit since then */
+    uint64_t marked;     /* decisions at that time */
 };
 
 /* Nodes and teams, and an empty cluster. */
@@ -125,6 +137,10 @@ uint32_t scale_draw(struct scale_world *w);
 const struct sched_workload *scale_workload(struct scale_world *w, uint32_t job);
 /* Submits a job, untimed; false if it was refused. */
 bool scale_submit(struct scale_world *w, uint32_t job);
+/* Draws a job and submits it: a step. */
+void scale_arrive(struct scale_world *w);
+/* A running job, each as likely as any other; some must run. */
+uint32_t scale_random_running(struct scale_world *w);
 /* A running job ends, untimed. */
 void scale_end(struct scale_world *w, uint32_t job);
 /* Turns until nothing is decided; what is evicted stops at once. */
@@ -137,15 +153,17 @@ uint64_t scale_step(struct scale_world *w, int64_t begun_ns);
 uint64_t scale_turn(struct scale_world *w, int64_t begun_ns);
 /* From here on times count. */
 void scale_mark(struct scale_world *w);
-/* A part of the GPUs, in thousandths of all. */
-int64_t scale_part(const struct scale_world *w, int64_t thousandths);
-/* A few at a time, untimed, until so many thousandths of all GPUs are in use or LIMIT jobs were
- * drawn. */
-void scale_fill_to(struct scale_world *w, int64_t thousandths, int64_t limit);
+/* DONE of OF repetitions are over: tells progress now and then. False once the time that a part
+ * may take is spent. */
+bool scale_goes_on(struct scale_world *w, const char *mode, int64_t done, int64_t of);
+/* Is so much of all GPUs in use? */
+bool scale_holds(const struct scale_world *w, int64_t percent);
+/* A few at a time, untimed, until the cluster is full or LIMIT jobs were drawn. */
+void scale_fill_up(struct scale_world *w, int64_t limit);
 
 /* ---- results ----------------------------------------------------------------------------- */
 
-#define SCALE_FIGURES_MAX 24
+#define SCALE_FIGURES_MAX 48
 
 struct scale_figure {
     const char *name; /* "decisions_per_second" */
@@ -166,8 +184,10 @@ void scale_figure(struct scale_result *r, const char *name, double value);
 /* Starts a result about W: who and how large. */
 void scale_result_begin(struct scale_result *r, const struct scale_world *w, const char *mode,
                         const char *what);
-/* Decisions a second and percentiles since scale_mark(). */
+/* Decisions a second and percentiles since scale_mark(), and how much of the GPUs is in use. */
 void scale_result_times(struct scale_result *r, struct scale_world *w);
+/* The value below which so many thousandths of LIST are, in microseconds; sorts it. COUNT > 0. */
+double scale_percentile_us(int64_t *list, size_t count, int64_t thousandths);
 
 struct scale_mode {
     const char *name, *summary;

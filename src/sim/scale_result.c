@@ -26,24 +26,38 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static double at(const struct scale_world *w, double part)
+double scale_percentile_us(int64_t *list, size_t count, int64_t thousandths)
 {
-    size_t i = (size_t)((double)w->took.len * part);
-    return (double)w->took.items[i < w->took.len ? i : w->took.len - 1] / 1e3;
+    qsort(list, count, sizeof(*list), compare);
+    size_t i = count * (size_t)thousandths / 1000;
+    return (double)list[i < count ? i : count - 1] / 1e3;
+}
+
+/* Names of the figures of one list, and which of its percentiles they are. */
+struct percentiles {
+    const char *names[4];
+};
+
+static void percentiles(struct scale_result *r, int64_t *list, size_t count,
+                        const struct percentiles *p)
+{
+    static const int64_t parts[] = {500, 990, 999, 1000};
+    for (size_t i = 0; i < 4 && count > 0; i++)
+        scale_figure(r, p->names[i], scale_percentile_us(list, count, parts[i]));
 }
 
 void scale_result_times(struct scale_result *r, struct scale_world *w)
 {
+    static const struct percentiles decision = {{"p50_us", "p99_us", "p999_us", "worst_us"}};
+    static const struct percentiles submit = {
+        {"submit_p50_us", "submit_p99_us", "submit_p999_us", "submit_worst_us"}};
     uint64_t made = w->decisions - w->marked;
     scale_figure(r, "decisions", (double)made);
     scale_figure(r, "seconds", (double)w->spent_ns / 1e9);
     if (w->spent_ns > 0)
         scale_figure(r, "decisions_per_second", (double)made / ((double)w->spent_ns / 1e9));
-    if (w->took.len == 0)
-        return;
-    qsort(w->took.items, w->took.len, sizeof(w->took.items[0]), compare);
-    scale_figure(r, "p50_us", at(w, 0.5));
-    scale_figure(r, "p99_us", at(w, 0.99));
-    scale_figure(r, "p999_us", at(w, 0.999));
-    scale_figure(r, "worst_us", at(w, 1));
+    percentiles(r, w->took.items, w->took.len, &decision);
+    percentiles(r, w->submits.items, w->submits.len, &submit);
+    scale_figure(r, "gpus_allocated_percent",
+                 (double)w->gpu_milli / (double)w->in->gpus / 1000 * 100);
 }

@@ -3,6 +3,7 @@
  * The world of the scale benchmark: its nodes, teams and jobs, and the books that are kept of what
  * runs.
  */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,8 @@
 #define ZONE_RACKS 16
 #define CONSTRAINED_PERCENT 10
 #define FILL_BATCH 16
+#define SECOND_NS INT64_C(1000000000)
+#define PROGRESS_NS (5 * SECOND_NS)
 #define GUARANTEED_PERCENT 80 /* of all that there is, over all teams */
 
 /* ---- nodes and teams --------------------------------------------------------------------- */
@@ -82,7 +85,9 @@ void scale_world_init(struct scale_world *w, const struct scale_options *o,
     *w = (struct scale_world){
         .o = o, .in = in, .meter = meter, .s = sched_create(NULL), .now_ms = 1000};
     rng_seed(&w->rng, (uint64_t)o->seed);
+    int64_t rss = meter->rss_bytes();
     nodes_set(w);
+    w->node_bytes = meter->rss_bytes() - rss;
     teams_set(w);
 }
 
@@ -93,6 +98,7 @@ void scale_world_done(struct scale_world *w)
     vec_done(&w->running);
     vec_done(&w->places);
     vec_done(&w->took);
+    vec_done(&w->submits);
     *w = (struct scale_world){0};
 }
 
@@ -163,6 +169,23 @@ bool scale_submit(struct scale_world *w, uint32_t job)
         return true;
     w->refused++;
     return false;
+}
+
+void scale_arrive(struct scale_world *w)
+{
+    const struct sched_workload *workload = scale_workload(w, scale_draw(w));
+    int64_t begun = scale_begin(w);
+    if (sched_workload_add(w->s, workload, NULL) < 0) {
+        w->refused++;
+        return;
+    }
+    scale_step(w, begun);
+    vec_push(&w->submits, w->last_ns);
+}
+
+uint32_t scale_random_running(struct scale_world *w)
+{
+    return w->running.items[rng_below(&w->rng, w->running.len)];
 }
 
 static void running_add(struct scale_world *w, uint32_t job)
@@ -290,6 +313,7 @@ static uint64_t step_note(struct scale_world *w, uint64_t before, int64_t spent)
 {
     uint64_t made = w->decisions - before;
     w->spent_ns += spent;
+    w->last_ns = spent;
     for (uint64_t i = 0; i < made; i++)
         vec_push(&w->took, spent / (int64_t)made);
     if (made == 0)
@@ -316,19 +340,33 @@ uint64_t scale_turn(struct scale_world *w, int64_t begun_ns)
 
 void scale_mark(struct scale_world *w)
 {
-    w->spent_ns = 0;
+    w->spent_ns = w->told_ns = 0;
     w->marked = w->decisions;
     vec_clear(&w->took);
+    vec_clear(&w->submits);
 }
 
-int64_t scale_part(const struct scale_world *w, int64_t thousandths)
+bool scale_goes_on(struct scale_world *w, const char *mode, int64_t done, int64_t of)
 {
-    return w->in->gpus * thousandths; /* of a GPU's thousand */
+    if (w->o->progress != NULL && w->spent_ns - w->told_ns > PROGRESS_NS) {
+        fprintf(w->o->progress,
+                "%s: %" PRId64 " of %" PRId64 ", %" PRIu64 " decisions, %" PRId64
+                " %% of the GPUs in use, %" PRId64 " s\n",
+                mode, done, of, w->decisions - w->marked, w->gpu_milli / (w->in->gpus * 10),
+                w->spent_ns / SECOND_NS);
+        w->told_ns = w->spent_ns;
+    }
+    return w->spent_ns < w->o->seconds * SECOND_NS;
 }
 
-void scale_fill_to(struct scale_world *w, int64_t thousandths, int64_t limit)
+bool scale_holds(const struct scale_world *w, int64_t percent)
 {
-    for (int64_t i = 0; i < limit && w->gpu_milli < scale_part(w, thousandths); i++) {
+    return w->gpu_milli >= w->in->gpus * 10 * percent;
+}
+
+void scale_fill_up(struct scale_world *w, int64_t limit)
+{
+    for (int64_t i = 0; i < limit && !scale_holds(w, w->o->full_percent); i++) {
         scale_submit(w, scale_draw(w));
         if (i % FILL_BATCH == 0 || i + 1 == limit)
             scale_settle(w);
