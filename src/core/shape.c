@@ -72,7 +72,9 @@ static void convert(struct core_shape *s)
         .class_ = sched_class_of(m->class_),
         .priority = m->priority,
         .preemptible = m->preemptible,
-        .may_burst = m->burst,
+        /* What is not preemptible stays within the guarantee by a gate of its own, which does not
+         * count the preemptible work beside it: with the other one it would evict that in vain. */
+        .may_burst = m->burst || !m->preemptible,
         .tasks = tasks,
         .task_count = (uint32_t)m->task_count,
         .min_tasks = (uint32_t)m->min_tasks,

@@ -44,6 +44,30 @@ static void a_batch_is_answered_with_ids_in_order(void **state)
     assert_int_equal(length(f, "workloads"), 1);
 }
 
+static void production_within_the_guarantee_evicts_nobody_beside_free_devices(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t id[3];
+
+    assert_int_equal(ask(f, f->root, "PUT", "/v1/teams/other", "{\"guarantee\":{\"gpu\":1}}"), 200);
+    for (int i = 0; i < 3; i++) {
+        id[i] = submit(f, f->bob,
+                       i < 2 ? "{\"team\":\"other\",\"gpus\":1,\"command\":[\"x\"]}"
+                             : "{\"team\":\"other\",\"gpus\":1,\"class\":\"production\","
+                               "\"command\":[\"x\"]}");
+        wait_state(f, id[i], "running");
+    }
+    assert_int_equal(ask(f, f->bob, "GET", "/v1/workloads?state=running", NULL), 200);
+    assert_int_equal(length(f, "workloads"), 3);
+    assert_int_equal(number(f, "workloads.1.restarts"), 0);
+    assert_int_equal(number(f, "workloads.2.restarts"), 0);
+    /* one more would be above the guarantee */
+    assert_int_equal(ask(f, f->bob, "POST", "/v1/workloads",
+                         "{\"team\":\"other\",\"gpus\":2,\"class\":\"production\","
+                         "\"command\":[\"x\"]}"),
+                     422);
+}
+
 static void a_device_that_no_node_has_is_named(void **state)
 {
     struct fixture *f = *state;
@@ -446,6 +470,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(one_workload_is_answered_with_itself),
         TEST(a_batch_is_answered_with_ids_in_order),
+        TEST(production_within_the_guarantee_evicts_nobody_beside_free_devices),
         TEST(a_device_that_no_node_has_is_named),
         TEST(a_batch_is_taken_as_a_whole_or_not_at_all),
         TEST(ten_thousand_fit_and_one_more_does_not),
