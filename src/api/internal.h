@@ -265,9 +265,10 @@ void handle_node_list(struct api_call *call);
 void handle_node_get(struct api_call *call);
 void handle_node_drain(struct api_call *call);
 void handle_node_undrain(struct api_call *call);
+void handle_device_list(struct api_call *call);
+/* maintenance.c */
 void handle_node_maintenance(struct api_call *call);
 void handle_node_maintenance_end(struct api_call *call);
-void handle_device_list(struct api_call *call);
 /* usage.c */
 void handle_usage(struct api_call *call);
 /* events.c */

@@ -99,7 +99,8 @@
     BOOL("drained")                                                                        \
     REF("maintenance", "Maintenance")                                                      \
     OPT("gpu_type") OPT("sharing") OPT("limits") OPT("isolation") NUM("cpu") NUM("memory") \
-        LIST("devices", "Device") MAP("labels") NUM("gpu_used") LIST_("use", "DeviceUse")
+        LIST("devices", "Device") MAP("labels") NUM("gpu_used") LIST("use", "DeviceUse") \
+            LIST_("maintenance_work", "MaintenanceWork")
 
 static const struct api_schema schemas[] = {
     {"Problem", OBJECT(STR("type") STR("title") INT("status") STR("detail") STR("code") STR("field")
@@ -168,6 +169,8 @@ static const struct api_schema schemas[] = {
     {"DeviceWithUse",
      OBJECT(STR("node") INT("index") NUM("gpu_used") LIST("holders", "Holder") DEVICE_MEMBERS)},
     {"Maintenance", OBJECT(TIME("from") TIME_("until"))},
+    {"MaintenanceWork", OBJECT(INT("workload") STR("name") STR("team") WORDS(
+                            "outcome", "\"ends\",\"evicted\",\"stays\"") TIME_("ends_at"))},
     {"MaintenanceInput", STRICT(TIME("from") TIME_("until"))},
     {"DeviceList", LIST_OF("devices", "DeviceWithUse")},
     {"Node", OBJECT(NODE_MEMBERS)},

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* allot node: machines and their devices. */
-#include <errno.h>
 #include <json-c/json.h>
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/clock.h"
-#include "base/qty.h"
 #include "base/strbuf.h"
 #include "base/vec.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/json.h"
+#include "cli/maintenance.h"
 #include "cli/options.h"
 #include "cli/render.h"
 #include "cli/session.h"
@@ -77,6 +75,7 @@ static int run_list(struct cli *cli, const struct cli_args *args)
         cli_table_cell(t, cli_json_text(n, "limits"), CLI_PLAIN);
     }
     cli_table_end(t);
+    cli_print_windows(cli, reply);
     return 0;
 }
 
@@ -151,7 +150,7 @@ static int run_show(struct cli *cli, const struct cli_args *args)
 {
     _cleanup_json_ struct json_object *n = NULL;
     struct err err = ERR_INIT;
-    const char *state, *sharing;
+    const char *state, *sharing, *window;
 
     if (cli_get(cli, cli_path(cli, "/v1/nodes/%s", args->operands.items[0]), &n, &err) < 0)
         return cli_fail(cli, &err);
@@ -176,11 +175,14 @@ static int run_show(struct cli *cli, const struct cli_args *args)
     cli_field(cli, "limits", cli_safe(cli, cli_json_text(n, "limits")));
     cli_field(cli, "isolation", cli_safe(cli, cli_json_text(n, "isolation")));
     cli_field(cli, "labels", labels_text(cli, n));
-    if (cli_json_text(n, "maintenance.until"))
+    window = cli_window_text(cli, n);
+    if (window) {
         cli_field_phrase(cli, "maintenance",
-                         arena_printf(&cli->arena, "from %s until %s",
-                                      cli_safe(cli, cli_json_text(n, "maintenance.from")),
-                                      cli_safe(cli, cli_json_text(n, "maintenance.until"))));
+                         arena_printf(&cli->arena, "%s: from %s until %s", window,
+                                      cli_minute_text(cli, n, "maintenance.from"),
+                                      cli_minute_text(cli, n, "maintenance.until")));
+        cli_print_touched(cli, n, args->operands.items[0]);
+    }
     print_devices(cli, n);
     return 0;
 }
@@ -253,74 +255,6 @@ static int run_undrain(struct cli *cli, const struct cli_args *args)
     return set_drained(cli, args, "undrain", "takes work again");
 }
 
-/* ---- maintenance ------------------------------------------------------------------------ */
-
-/* From --from (now), until --until or for --for. */
-static int read_window(struct cli *cli, const struct cli_args *args, int64_t *ret_from,
-                       int64_t *ret_until, struct err *err)
-{
-    const char *length = cli_option_value(args, "for");
-    int64_t ms = 0;
-    int r;
-
-    *ret_from = cli_now_ms(cli);
-    *ret_until = 0;
-    r = cli_option_time(args, "from", ret_from, err);
-    if (r == 0)
-        r = cli_option_time(args, "until", ret_until, err);
-    if (r == 0 && length)
-        r = qty_parse_duration_ms(length, &ms, err);
-    if (r == 0 && (length != NULL) == (*ret_until != 0))
-        r = err_set(err, -EINVAL, ERR_MISSING, NULL, "add --for 4h, --until TIME or --cancel",
-                    "say how long the maintenance takes, once");
-    if (r == 0 && length)
-        *ret_until = qty_add_sat(*ret_from, ms);
-    return r;
-}
-
-static int run_maintain(struct cli *cli, const struct cli_args *args)
-{
-    char from_text[CLOCK_TEXT_MAX], until_text[CLOCK_TEXT_MAX];
-    bool cancel = cli_option_given(args, "cancel");
-    struct cli_call call = {.method = cancel ? "DELETE" : "POST"};
-    struct err err = ERR_INIT;
-    int64_t from, until;
-    int code = 0;
-
-    if (!cancel) {
-        if (read_window(cli, args, &from, &until, &err) < 0)
-            return cli_fail_usage(cli, &err);
-        clock_format_utc(from, from_text);
-        clock_format_utc(until, until_text);
-        call.body =
-            arena_printf(&cli->arena, "{\"from\":\"%s\",\"until\":\"%s\"}", from_text, until_text);
-    }
-    for (size_t i = 0; i < args->operands.len; i++) {
-        _cleanup_json_ struct json_object *node = NULL;
-        const char *name = args->operands.items[i];
-
-        call.path = cli_path(cli, "/v1/nodes/%s/maintenance", name);
-        if (cli_call(cli, &call, &node, &err) < 0)
-            code = cli_fail(cli, &err);
-        else if (cli->json)
-            cli_print_json(cli, node);
-        else if (cancel)
-            fprintf(cli->out, "node %s has no maintenance any more\n", cli_safe(cli, name));
-        else
-            fprintf(cli->out, "node %s has maintenance from %s until %s\n", cli_safe(cli, name),
-                    from_text, until_text);
-    }
-    return code;
-}
-
-static const struct cli_option maintain_options[] = {
-    {.name = "from", .arg = "TIME", .help = "when it begins: 2026-11-30T21:00Z (default: now)"},
-    {.name = "until", .arg = "TIME", .help = "when it ends"},
-    {.name = "for", .arg = "TIME", .help = "instead: how long it takes, 4h"},
-    {.name = "cancel", .help = "no maintenance any more"},
-    {0},
-};
-
 static const struct cli_command list = {
     .name = "node list",
     .summary = "list nodes with their GPUs",
@@ -353,23 +287,8 @@ static const struct cli_command undrain = {
     .operand = CLI_COMPLETE_NODE,
     .run = run_undrain,
 };
-static const struct cli_command maintain = {
-    .name = "node maintain",
-    .summary = "announce when it will not be there",
-    .usage = "[OPTIONS] NAME...",
-    .description =
-        "Before the maintenance only work starts on the node that ends in time by its own limit "
-        "or expectation, or, where it says neither, with the lead of 'allot server "
-        "--maintenance-lead'. When it begins, preemptible work is evicted with its grace; at its "
-        "end the node takes work again by itself.",
-    .options = maintain_options,
-    .min_operands = 1,
-    .max_operands = CLI_MANY,
-    .operand = CLI_COMPLETE_NODE,
-    .run = run_maintain,
-};
-static const struct cli_command *const subcommands[] = {&list,    &show,     &drain,
-                                                        &undrain, &maintain, NULL};
+static const struct cli_command *const subcommands[] = {
+    &list, &show, &drain, &undrain, &cli_node_maintain, NULL};
 
 const struct cli_command cli_node = {
     .name = "node",

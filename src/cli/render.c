@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/qty.h"
 #include "base/strbuf.h"
 #include "cli/json.h"
@@ -51,6 +52,18 @@ const char *cli_memory_text(struct cli *cli, struct json_object *json, const cha
 const char *cli_when_text(struct cli *cli, struct json_object *json, const char *path)
 {
     return cli_when(cli_json_time(json, path), cli_now_ms(cli), &cli->arena);
+}
+
+const char *cli_minute_text(struct cli *cli, struct json_object *json, const char *path)
+{
+    int64_t ms = cli_json_time(json, path);
+    char text[CLOCK_TEXT_MAX];
+
+    if (ms == 0)
+        return "-";
+    clock_format_utc(ms, text);
+    text[10] = ' ';
+    return arena_printf(&cli->arena, "%.16sZ", text);
 }
 
 const char *cli_join_text(struct cli *cli, struct json_object *json, const char *path,

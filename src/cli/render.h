@@ -38,6 +38,8 @@ const char *cli_bytes_text(struct cli *cli, int64_t bytes);
 const char *cli_memory_text(struct cli *cli, struct json_object *json, const char *path);
 /* "3m ago" at PATH of JSON; "-" when absent. */
 const char *cli_when_text(struct cli *cli, struct json_object *json, const char *path);
+/* "2026-12-24 22:00Z" at PATH likewise. */
+const char *cli_minute_text(struct cli *cli, struct json_object *json, const char *path);
 /* "gpu 0,3" of a node: the devices of a task or allocation. */
 const char *cli_devices_text(struct cli *cli, struct json_object *task);
 /* The strings of an array, joined by SEPARATOR; "" when there are none. */

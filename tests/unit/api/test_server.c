@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "api/routes.h"
+#include "base/clock.h"
 #include "fixture.h"
 
 #define QUARTER "{\"team\":\"vision\",\"gpu\":0.25,\"name\":\"nb\",\"command\":[\"x\"]}"
@@ -106,6 +107,46 @@ static void maintenance_is_announced_and_taken_back(void **state)
     assert_null(value(f, "maintenance.until"));
     wait_state(f, id, "running");
     assert_int_equal(ask(f, f->root, "DELETE", "/v1/nodes/n2/maintenance", NULL), 404);
+}
+
+static void maintenance_says_whom_it_touches(void **state)
+{
+    static const struct {
+        const char *settings, *outcome;
+    } work[] = {
+        {"\"class\":\"training\"", "evicted"},
+        {"\"class\":\"training\",\"max_run_time\":\"1h\"", "ends"},
+        {"\"class\":\"training\",\"expected_run_time\":\"2h\"", "ends"},
+        {"\"class\":\"production\"", "stays"},
+        {"\"class\":\"training\",\"max_run_time\":\"1h\",\"expected_run_time\":\"1m\"", "ends"},
+        {"\"class\":\"training\",\"max_run_time\":\"3000d\"", "evicted"},
+    };
+    struct fixture *f = *state;
+    char body[160], path[32], until[CLOCK_TEXT_MAX];
+
+    assert_int_equal(ask(f, f->root, "PUT", "/v1/teams/other", "{\"guarantee\":{\"gpu\":1}}"), 200);
+    for (size_t i = 0; i < sizeof(work) / sizeof(work[0]); i++) {
+        snprintf(body, sizeof(body), "{\"team\":\"other\",\"gpus\":1,%s,\"command\":[\"x\"]}",
+                 work[i].settings);
+        wait_state(f, submit(f, f->root, body), "running");
+    }
+    clock_format_utc(clock_wall_ms() + 24 * 3600 * 1000, until);
+    snprintf(body, sizeof(body), "{\"from\":\"%s\",\"until\":\"2100-01-01\"}", until);
+    assert_int_equal(ask(f, f->root, "GET", "/v1/nodes/n1", NULL), 200);
+    assert_int_equal(length(f, "maintenance_work"), 0);
+    assert_int_equal(ask(f, f->root, "POST", "/v1/nodes/n1/maintenance", body), 200);
+    assert_int_equal(length(f, "maintenance_work"), sizeof(work) / sizeof(work[0]));
+    for (size_t i = 0; i < sizeof(work) / sizeof(work[0]); i++) {
+        snprintf(path, sizeof(path), "maintenance_work.%zu.outcome", i);
+        assert_string_equal(text(f, path), work[i].outcome);
+    }
+    assert_null(value(f, "maintenance_work.0.ends_at"));
+    assert_non_null(value(f, "maintenance_work.1.ends_at"));
+    /* work of others is not told */
+    assert_int_equal(ask(f, f->ada, "GET", "/v1/nodes/n1", NULL), 200);
+    assert_int_equal(length(f, "maintenance_work"), 0);
+    assert_int_equal(ask(f, f->root, "DELETE", "/v1/nodes/n1/maintenance", NULL), 200);
+    assert_int_equal(length(f, "maintenance_work"), 0);
 }
 
 static void usage_is_metered_by_team(void **state)
@@ -307,6 +348,7 @@ int main(void)
         TEST(work_of_other_teams_is_counted_but_not_named),
         TEST(a_node_is_drained_and_used_again),
         TEST(maintenance_is_announced_and_taken_back),
+        TEST(maintenance_says_whom_it_touches),
         TEST(usage_is_metered_by_team),
         TEST(bad_windows_are_refused),
         TEST(the_description_is_whole),

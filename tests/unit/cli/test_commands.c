@@ -552,18 +552,111 @@ static void node_drain_reports_each(void **state)
     assert_string_equal(fake_err, "allot: Not Found\n");
 }
 
-static void maintenance_is_announced_and_cancelled(void **state)
+#define WINDOW(from, until) "\"maintenance\":{\"from\":\"" from "\",\"until\":\"" until "\"}"
+#define TOUCHED                                                                            \
+    "{\"name\":\"a\",\"state\":\"up\"," WINDOW(                                            \
+        "2026-12-24T22:00:00.000Z",                                                        \
+        "2026-12-25T02:00:00.000Z") ",\"maintenance_work\":["                              \
+                                    "{\"workload\":3,\"name\":\"big\",\"team\":\"nlp\","   \
+                                    "\"outcome\":\"evicted\"},"                            \
+                                    "{\"workload\":4,\"name\":\"serve\",\"team\":\"nlp\"," \
+                                    "\"outcome\":\"stays\"},"                              \
+                                    "{\"workload\":5,\"name\":\"short\",\"team\":\"nlp\"," \
+                                    "\"outcome\":\"ends\"},"                               \
+                                    "{\"workload\":9,\"name\":\"nb\",\"team\":\"nlp\","    \
+                                    "\"outcome\":\"evicted\"}]}"
+#define TOUCHED_TEXT                                                              \
+    "  evicts        big (3), nb (9)\n"                                           \
+    "  stays         serve (4): not preemptible, stop it before ('allot stop')\n" \
+    "  ends before   short (5)\n"                                                 \
+    "  waits for it  late (7)\n"
+
+static void answer_what_waits(void)
+{
+    fake_answer("GET /v1/workloads?state=pending&limit=1000", 200,
+                "{\"workloads\":[{\"id\":7,\"name\":\"late\",\"reason\":\"maintenance\"},"
+                "{\"id\":8,\"name\":\"other\",\"reason\":\"maintenance\"},"
+                "{\"id\":6,\"name\":\"big2\",\"reason\":\"no_room\"}]}");
+    fake_answer("GET /v1/workloads/7/explain", 200, "{\"maintenance\":{\"node\":\"a\"}}");
+    fake_answer("GET /v1/workloads/8/explain", 200, "{\"maintenance\":{\"node\":\"b\"}}");
+}
+
+static void maintenance_is_announced_and_says_whom_it_touches(void **state)
 {
     (void)state;
-    fake_answer("POST /v1/nodes/a/maintenance", 200, "{}");
+    fake_answer("POST /v1/nodes/a/maintenance", 200, TOUCHED);
+    answer_what_waits();
+    expect("node maintain a --from 2026-12-24T23:00+01:00 --for 4h", 0,
+           "node a has maintenance from 2026-12-24 22:00Z until 2026-12-25 02:00Z\n" TOUCHED_TEXT);
+    assert_string_equal(fake_calls(),
+                        "POST /v1/nodes/a/maintenance {\"from\":\"2026-12-24T22:00:00.000Z\","
+                        "\"until\":\"2026-12-25T02:00:00.000Z\"}\n"
+                        "GET /v1/workloads?state=pending&limit=1000\n"
+                        "GET /v1/workloads/7/explain\n"
+                        "GET /v1/workloads/8/explain\n");
+}
+
+static void maintenance_that_touches_nobody_says_so(void **state)
+{
+    (void)state;
+    fake_answer("POST /v1/nodes/a/maintenance", 200,
+                "{" WINDOW("2026-11-30T12:00:00Z", "2026-11-30T13:00:00Z") "}");
+    fake_answer("GET /v1/workloads?state=pending&limit=1000", 200, "{\"workloads\":[]}");
+    expect("node maintain a --for 1h", 0,
+           "node a has maintenance from 2026-11-30 12:00Z until 2026-11-30 13:00Z\n"
+           "  nothing that runs there now is touched\n");
+}
+
+static void maintenance_is_cancelled_alone(void **state)
+{
+    (void)state;
     fake_answer("DELETE /v1/nodes/a/maintenance", 200, "{}");
-    expect("node maintain a --from 2026-12-24T22:00Z --for 4h", 0,
-           "node a has maintenance from 2026-12-24T22:00:00.000Z until "
-           "2026-12-25T02:00:00.000Z\n");
     expect("node maintain --cancel a", 0, "node a has no maintenance any more\n");
     expect_error("node maintain a", 2,
                  "allot: say how long the maintenance takes, once\n"
                  "hint: add --for 4h, --until TIME or --cancel\n");
+    expect_error("node maintain a --cancel --for 4h", 2,
+                 "allot: options '--cancel' and '--for' exclude each other\n"
+                 "hint: give one of them\n");
+    expect_error("node maintain a --from 2026-02-30 --for 4h", 2,
+                 "allot: option '--from' does not understand '2026-02-30'\n"
+                 "hint: write 2026-11-30, 2026-11-30T21:00Z or 2026-11-30T22:00+01:00\n");
+    expect_error("node maintain a --from 2026 --for 4h", 2,
+                 "allot: option '--from' does not understand '2026'\n"
+                 "hint: write 2026-11-30, 2026-11-30T21:00Z or 2026-11-30T22:00+01:00\n");
+}
+
+static void windows_of_nodes_are_shown_until_they_are_over(void **state)
+{
+    (void)state;
+    fake_answer(
+        "GET /v1/nodes", 200,
+        "{\"nodes\":[{\"name\":\"now\",\"state\":\"up\"," WINDOW(
+            "2026-11-30T11:00:00Z",
+            "2026-11-30T14:00:00Z") "},"
+                                    "{\"name\":\"next\",\"state\":\"up\",\"drained\":true," WINDOW(
+                                        "2026-11-30T15:00:00Z",
+                                        "2026-11-30T15:30:00Z") "},"
+                                                                "{\"name\":\"over\",\"state\":"
+                                                                "\"up\"," WINDOW(
+                                                                    "2026-11-30T11:00:00Z",
+                                                                    "2026-11-30T12:00:00Z") "}]}");
+    expect("node list", 0,
+           "NODE  STATE        GPUS  USED  CPU  MEMORY  SHARING  LIMITS\n"
+           "now   maintenance  none     -    -       -  -        -\n"
+           "next  drained      none     -    -       -  -        -\n"
+           "over  up           none     -    -       -  -        -\n"
+           "\n"
+           "NODE  MAINTENANCE     FROM               UNTIL\n"
+           "now   now, 2h left    2026-11-30 11:00Z  2026-11-30 14:00Z\n"
+           "next  in 3h, for 30m  2026-11-30 15:00Z  2026-11-30 15:30Z\n");
+    fake_answer("GET /v1/nodes/a", 200, TOUCHED);
+    answer_what_waits();
+    expect("node show a", 0,
+           "a  up\n"
+           "  gpus          none\n"
+           "  maintenance   in 24d 10h, for 4h: from 2026-12-24 22:00Z until 2026-12-25 "
+           "02:00Z\n" TOUCHED_TEXT);
 }
 
 static void usage_sums_teams(void **state)
@@ -939,7 +1032,10 @@ int main(void)
         TEST(node_show),
         TEST(node_drain_reports_each),
         TEST(usage_sums_teams),
-        TEST(maintenance_is_announced_and_cancelled),
+        TEST(maintenance_is_announced_and_says_whom_it_touches),
+        TEST(maintenance_that_touches_nobody_says_so),
+        TEST(maintenance_is_cancelled_alone),
+        TEST(windows_of_nodes_are_shown_until_they_are_over),
         TEST(nothing_stands_beside_no_percent),
         TEST(usage_of_long_windows_is_in_hours),
         TEST(top_is_one_picture_in_a_pipe),
