@@ -15,6 +15,9 @@
 #include "sched/window.h"
 
 #define NO_DOMAIN 0
+#define SEARCH_NODES_MAX 128 /* a gang is searched places for in clusters of that many nodes */
+#define SEARCH_TASKS_MAX 64  /* of such a gang */
+#define SEARCH_LOOKS_MAX 512 /* places that are tried for it in one question */
 
 void placing_free(struct placing *p)
 {
@@ -42,6 +45,7 @@ struct run {
     uint32_t domain;
     int group_level; /* likewise for the group being placed */
     uint32_t group_domain;
+    unsigned looks; /* that search_places() may still take */
 };
 
 /* ---- choosing a node --------------------------------------------------------------------- */
@@ -372,6 +376,66 @@ static bool place_tasks(struct run *r, const struct gang *gang, const bool *skip
     return true;
 }
 
+/* ---- tasks that are not alike ------------------------------------------------------------ */
+
+/* Where the best place of one task was the only one of another there may be a way still: tries the
+ * tasks from the K-th on (in packing order), each on one node after the other. Equal tasks take
+ * nodes in node order, from node FROM on, as it does not matter which of them is where. */
+static bool search_places(struct run *r, uint32_t k, const struct shape *former, size_t from)
+{
+    const struct sched *s = r->s;
+    const uint32_t *pack = r->job->pack;
+    while (k < r->job->task_count && !task_waits(r, pack != NULL ? pack[k] : k))
+        k++;
+    if (k == r->job->task_count)
+        return true;
+    uint32_t t = pack != NULL ? pack[k] : k;
+    struct shape *shape = job_task(r->job, t)->shape;
+    for (size_t i = shape == former ? from : 0; i < s->node_list.len; i++) {
+        struct node *n = s->node_list.items[i];
+        struct fit f;
+        if (!node_usable(r, n, shape) || !type_has_room(r, n, shape) ||
+            !devices_on(r, n, shape, &f))
+            continue;
+        if (r->looks == 0)
+            return false;
+        r->looks--;
+        spot_add(r, t, shape, n, r->p->trial, f.count);
+        if (search_places(r, k + 1, shape, i))
+            return true;
+        spots_drop(r, r->p->spots.len - 1);
+    }
+    return false;
+}
+
+/* Has each of them a place, if it were alone? Where the cluster is full none has. */
+static bool each_has_a_place(struct run *r)
+{
+    const struct shape *former = NULL;
+    for (uint32_t k = 0; k < r->job->task_count; k++) {
+        uint32_t t = r->job->pack != NULL ? r->job->pack[k] : k;
+        const struct shape *shape = job_task(r->job, t)->shape;
+        if (shape == former || !task_waits(r, t))
+            continue;
+        former = shape;
+        if (choose(r, shape) == NULL)
+            return false;
+    }
+    return true;
+}
+
+/* A gang that starts as a whole, whose tasks found no place one by one, the hardest first. */
+static bool place_by_search(struct run *r)
+{
+    spots_drop(r, 0);
+    if (!r->all || r->job->uniform || r->s->node_list.len > SEARCH_NODES_MAX ||
+        r->job->task_count > SEARCH_TASKS_MAX || !each_has_a_place(r) ||
+        !search_places(r, 0, NULL, 0))
+        return false;
+    r->left = 0;
+    return true;
+}
+
 /* ---- topology ---------------------------------------------------------------------------- */
 
 /* The domain in which tasks of W (of GROUP, -1 = any) are already; NO_DOMAIN if none. */
@@ -466,7 +530,7 @@ static bool try_all(struct run *r, void *arg)
         grouped = grouped || r->job->groups[g].required != NULL;
     grouped = grouped && !(r->mask & MASK_NO_TOPOLOGY);
     bool fits = grouped ? place_groups(r, gang) : place_tasks(r, gang, NULL, -1);
-    if (fits && r->left == 0)
+    if ((fits && r->left == 0) || (!grouped && place_by_search(r)))
         return true;
     spots_drop(r, 0);
     return false;
@@ -522,6 +586,7 @@ bool place_gang(struct sched *s, const struct job_shape *job, const struct workl
                     .w = w,
                     .mask = mask,
                     .all = gang->total == pending || (mask & MASK_MOVING),
+                    .looks = SEARCH_LOOKS_MAX,
                     .level = -1,
                     .group_level = -1};
     vec_clear(&p->rooms);

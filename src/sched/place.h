@@ -11,8 +11,10 @@
  * none; services spread. Preferred types come first, nodes where launches fail come last, and ties
  * go by node order.
  *
- * A gang that must start as a whole is placed hardest task first; of an elastic workload the
- * tasks come in start order, and none starts before one of higher rank.
+ * A gang that must start as a whole is placed hardest task first; where that fails, and its tasks
+ * are not alike, other ways are tried as long as gang and cluster are small. So whether there is a
+ * place does not depend on which place is best, which changes with the observed mix of requests.
+ * Of an elastic workload the tasks come in start order, and none starts before one of higher rank.
  *
  * A node of a type that the team has no room left for is passed over (types.h).
  *

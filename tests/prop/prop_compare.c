@@ -156,7 +156,8 @@ static bool nothing_starts(struct prop_world *w)
     for (uint32_t i = 0; i < w->workloads.len; i++) {
         struct prop_workload *p = w->workloads.items[i];
         struct exact_next next;
-        if (!exact_next(w, p, &next) || p->backing_off || !exact_simple(p))
+        if (!exact_next(w, p, &next) || p->backing_off ||
+            !(exact_simple(p) || exact_whole(p, &next)))
             continue;
         if (exact_starts(w, p, NULL, NULL) && !is_reserved_against(w, p))
             return prop_fail(w, "workload %u (%u tasks next) could start and waits (%s)", i + 1,

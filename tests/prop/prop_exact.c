@@ -78,6 +78,15 @@ bool exact_simple(const struct prop_workload *p)
     return true;
 }
 
+bool exact_whole(const struct prop_workload *p, const struct exact_next *next)
+{
+    for (uint32_t g = 0; g < p->decl.group_count; g++) {
+        if (p->decl.groups[g].required != NULL)
+            return false;
+    }
+    return next->total == prop_count(p, PROP_PENDING);
+}
+
 /* ---- gates ------------------------------------------------------------------------------- */
 
 bool exact_gates(const struct prop_world *w, const struct prop_workload *p,
