@@ -41,7 +41,8 @@
 #include "sim/openb.h"
 #include "sim/sim.h"
 
-#define SCALE_TASKS_MAX 128 /* of one job */
+#define SCALE_TASKS_MAX 128         /* of one job */
+#define SCALE_GUARANTEED_PERCENT 80 /* of all that there is, over all teams */
 
 struct scale_options {
     const char *nodes, *pods; /* files */

@@ -17,7 +17,6 @@
 #define FILL_BATCH 16
 #define SECOND_NS INT64_C(1000000000)
 #define PROGRESS_NS (5 * SECOND_NS)
-#define GUARANTEED_PERCENT 80 /* of all that there is, over all teams */
 
 /* ---- nodes and teams --------------------------------------------------------------------- */
 
@@ -56,7 +55,7 @@ static void team_set(struct scale_world *w, uint64_t id, uint64_t parent, int64_
     for (int r = 0; r < SCHED_RESOURCES; r++) {
         team.limit[r] = SCHED_UNLIMITED;
         team.guarantee[r] = all[r] == SCHED_UNLIMITED ? SCHED_UNLIMITED
-                                                      : all[r] / 100 * GUARANTEED_PERCENT / count;
+                                                      : all[r] / 100 * SCALE_GUARANTEED_PERCENT / count;
     }
     sched_team_set(w->s, &team);
 }
