@@ -59,6 +59,7 @@ static void line_ready(struct sched *s, struct line *line)
     bool idle = group_idle(s, line->group);
     heap_push(&t->ready[idle], &line->node);
     line->state = LINE_READY;
+    line->searches = true;
     team_ready(t, idle, 1);
 }
 
@@ -138,9 +139,11 @@ void line_park(struct sched *s, struct line *line, enum sched_reason reason)
             lot->passed++;
         struct group *next = lot_first(lot, ++lot->passed);
         if (next != NULL) {
+            bool searches = line->searches;
             line_leave(s, line);
             lot_head(lot, next);
             line_ready(s, line);
+            line->searches = searches;
             return;
         }
     }
@@ -172,15 +175,18 @@ void queue_wake_first(struct sched *s, struct team *t)
         line_wake(s, first);
 }
 
-void queue_wake(struct sched *s, bool (*has_chance)(struct sched *, const struct line *))
+void queue_wake(struct sched *s, enum chance (*chance)(struct sched *, struct line *))
 {
     size_t it = 0;
     for (struct team *t; (t = map_next(&s->teams, &it)) != NULL;) {
         struct line *next;
         for (struct line *line = t->parked; line != NULL; line = next) {
             next = line->next;
-            if (has_chance == NULL || has_chance(s, line))
-                line_wake(s, line);
+            enum chance found = chance == NULL ? CHANCE_ALL : chance(s, line);
+            if (found == CHANCE_NONE)
+                continue;
+            line_wake(s, line);
+            line->searches = found == CHANCE_ALL;
         }
     }
 }

@@ -47,8 +47,14 @@ void line_wake(struct sched *s, struct line *line);
 /* The first parked line of a leaf that was not tried in this turn yet is ready again; not idle-
  * only work. */
 void queue_wake_first(struct sched *s, struct team *t);
-/* All parked lines are that HAS_CHANCE says so of; NULL = all. */
-void queue_wake(struct sched *s, bool (*has_chance)(struct sched *, const struct line *));
+/* What a parked line may be woken for. */
+enum chance {
+    CHANCE_NONE,
+    CHANCE_PLACE, /* it may have a place, but is not to have others make way for it */
+    CHANCE_ALL
+};
+/* All parked lines are that have a chance; CHANCE NULL = all. */
+void queue_wake(struct sched *s, enum chance (*chance)(struct sched *, struct line *));
 
 /* Order inside a team: does A come before B? */
 bool line_before(const struct line *a, const struct line *b);

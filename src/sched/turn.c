@@ -122,7 +122,7 @@ static void try_line(struct sched *s, struct line *line)
         if (!line_go_on(s, line, CLAIMS_MAX, has_no_claim)) /* the next of its kind may evict */
             line_park(s, line, why);
     }
-    else if (!makes_room(s, w, &gang, &need)) {
+    else if (!line->searches || !makes_room(s, w, &gang, &need)) {
         if (s->search_denied) { /* it has its search in a later turn */
             line->searched = 0;
             s->wake_soon = true;

@@ -23,8 +23,32 @@ static bool fits_on(struct sched *s, const struct job_shape *job, const struct n
     return false;
 }
 
-/* Does some of it fit where something left? Asked once a waking for each shape. */
-static bool fits_somewhere(struct sched *s, struct job_shape *job)
+/* Few have a right to evict: whoever is woken may use it. */
+static bool all_may_search(const struct sched *s)
+{
+    return s->search_parts == 1;
+}
+
+/* Has all of a fresh one a place, now or once the stopping tasks are gone? Before a window that
+ * depends on how long it runs. */
+static bool has_place(struct sched *s, struct job_shape *job)
+{
+    struct gang gang;
+    if (s->windows.len > 0)
+        return true;
+    if (!gang_next(job, NULL, &gang))
+        return false;
+    bool now = place_gang(s, job, NULL, &gang, MASK_START);
+    bool later = !now && s->stopping > 0 && place_gang(s, job, NULL, &gang, MASK(VIEW_THEN));
+    gang_done(&gang);
+    if (!now)
+        job->no_place_epoch = s->freed_epoch;
+    return now || later;
+}
+
+/* May it have a place that it had not before, because something left? Asked once a waking for
+ * each shape. */
+static bool gained_place(struct sched *s, struct job_shape *job)
 {
     if (job->chance_gen == s->wake_gen)
         return job->chance;
@@ -32,8 +56,8 @@ static bool fits_somewhere(struct sched *s, struct job_shape *job)
     for (size_t i = 0; i < s->touched.len && !chance; i++)
         chance = node_takes(s->touched.items[i]) && fits_on(s, job, s->touched.items[i]);
     job->chance_gen = s->wake_gen;
-    job->chance = chance;
-    return chance;
+    job->chance = chance && (all_may_search(s) || has_place(s, job));
+    return job->chance;
 }
 
 /* Enough may be free in all, but scattered. */
@@ -45,18 +69,9 @@ static bool others_may_move(const struct sched *s, const struct line *line)
            gate_open(line->group, &line->need, MASK(VIEW_THEN), NULL);
 }
 
-static bool has_chance(struct sched *s, const struct line *line)
+/* May others make way for it, and is it its turn to look for them? */
+static bool search_due(struct sched *s, struct line *line)
 {
-    if (line->lot == NULL || line->reason == SCHED_REASON_RESERVED ||
-        line->reason == SCHED_REASON_MAINTENANCE)
-        return true;
-    if (line->group->team->typed_path) /* what left may have left room on other nodes of its type */
-        return true;
-    if (line->reason == SCHED_REASON_TEAM_LIMIT &&
-        gate_open(line->group, &line->need, MASK_START, NULL))
-        return true;
-    if (fits_somewhere(s, line->group->job))
-        return true;
     if (!units_may_exist(s, line->group, &line->need))
         return others_may_move(s, line) &&
                s->movables++ % s->move_parts == s->wake_gen % s->move_parts;
@@ -67,8 +82,24 @@ static bool has_chance(struct sched *s, const struct line *line)
         s->wake_soon = true;
         return false;
     }
-    ((struct line *)line)->searched = s->change_gen;
+    line->searched = s->change_gen;
     return true;
+}
+
+static enum chance chance_of(struct sched *s, struct line *line)
+{
+    if (line->lot == NULL || line->reason == SCHED_REASON_RESERVED ||
+        line->reason == SCHED_REASON_MAINTENANCE)
+        return CHANCE_ALL;
+    if (line->group->team->typed_path) /* what left may have left room on other nodes of its type */
+        return CHANCE_ALL;
+    if (line->reason == SCHED_REASON_TEAM_LIMIT &&
+        gate_open(line->group, &line->need, MASK_START, NULL))
+        return CHANCE_ALL;
+    bool place = gained_place(s, line->group->job);
+    if ((place && all_may_search(s)) || search_due(s, line))
+        return CHANCE_ALL;
+    return place ? CHANCE_PLACE : CHANCE_NONE;
 }
 
 void wake_lines(struct sched *s)
@@ -79,7 +110,7 @@ void wake_lines(struct sched *s)
     s->claimants = 0;
     s->move_parts = 1 + s->movables / MOVE_TRIES;
     s->movables = 0;
-    queue_wake(s, s->retry_all ? NULL : has_chance);
+    queue_wake(s, s->retry_all ? NULL : chance_of);
     s->retry = s->retry_all = s->retry_parts = false;
     for (size_t i = 0; i < s->touched.len; i++)
         s->touched.items[i]->touched = false;

@@ -11,7 +11,8 @@
  *
  * Searches for victims are what a turn costs most. Where more than SEARCHES lines have nothing
  * but a right to evict, each waking takes a part of them, and the turns go on (sched_next_ms()
- * says at once) until all have had their search.
+ * says at once) until all have had their search. Others are woken there only if their shape has a
+ * place, and do not search where they find it taken.
  */
 #ifndef ALLOT_SCHED_WAKE_H
 #define ALLOT_SCHED_WAKE_H

@@ -224,6 +224,7 @@ struct line {
     uint32_t round;           /* 0 = below its minimum; else 1 + surplus tasks it has */
     uint8_t state;            /* enum line_state */
     uint8_t reason;           /* enum sched_reason of the last failure */
+    bool searches;            /* it may have others make way for it; see wake.h */
 };
 
 struct lot {
