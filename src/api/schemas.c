@@ -76,7 +76,7 @@
     TIME("submitted_at")                                                                           \
     TIME("started_at") TIME("ended_at") TIME("evicted_at") INT("running_tasks") INT("ended_tasks") \
         INT("restarts") INT("failures") INT("exit_code") OPT("message") STR("request")             \
-            STR("reason") INT("position") LIST("tasks_detail", "Task")
+            STR("reason") INT("position") INT("stopping_tasks") LIST("tasks_detail", "Task")
 
 #define QUOTAS                          \
     OPT("parent")                       \

@@ -99,7 +99,7 @@ struct page {
     struct strbuf text;
     VEC(size_t) ends; /* of each row in text */
     VEC(uint64_t) ids;
-    bool pending; /* one at least waits */
+    bool live; /* one at least waits or runs: core knows more of it */
     int32_t limit;
 };
 
@@ -113,16 +113,18 @@ static int take_row(void *arg, const struct store_workload_row *row)
     model_workload_encode_fields(row->workload, &w);
     vec_push(&p->ends, p->text.len);
     vec_push(&p->ids, row->workload->id);
-    p->pending |= row->workload->state == MODEL_WORKLOAD_PENDING;
+    p->live |= !model_workload_state_is_final(row->workload->state);
     return 0;
 }
 
-static void add_reason(struct strbuf *out, const struct core_command *c, size_t i)
+static void add_live(struct strbuf *out, const struct core_command *c, size_t i)
 {
-    if (c->ret_reasons == NULL || c->ret_reasons[i] == NULL)
-        return;
     /* A word of the scheduler, which needs no escaping. */
-    strbuf_addf(out, ",\"reason\":\"%s\",\"position\":%u", c->ret_reasons[i], c->ret_positions[i]);
+    if (c->ret_reasons && c->ret_reasons[i])
+        strbuf_addf(out, ",\"reason\":\"%s\",\"position\":%u", c->ret_reasons[i],
+                    c->ret_positions[i]);
+    if (c->ret_stopping && c->ret_stopping[i] > 0)
+        strbuf_addf(out, ",\"stopping_tasks\":%d", c->ret_stopping[i]);
 }
 
 static void reply_page(struct api_call *call)
@@ -137,7 +139,7 @@ static void reply_page(struct api_call *call)
         if (i > 0)
             strbuf_addc(&body, ',');
         strbuf_add(&body, p->text.data + begin, p->ends.items[i] - begin);
-        add_reason(&body, &call->command, i);
+        add_live(&body, &call->command, i);
         strbuf_addc(&body, '}');
         begin = p->ends.items[i];
     }
@@ -174,7 +176,7 @@ void handle_workload_list(struct api_call *call)
         call_fail(call, r, &err);
         return;
     }
-    if (!p->pending) {
+    if (!p->live) {
         reply_page(call);
         return;
     }

@@ -55,6 +55,8 @@ static void reply_workload(struct api_call *call)
         json_key_string(&s->w, "reason", c->ret_reasons[0]);
         json_key_i64(&s->w, "position", c->ret_positions[0]);
     }
+    if (c->ret_stopping && c->ret_stopping[0] > 0)
+        json_key_i64(&s->w, "stopping_tasks", c->ret_stopping[0]);
     json_key(&s->w, "tasks_detail");
     json_begin_array(&s->w);
     r = config->store->list_tasks(config->store_ctx, s->workload.id, take_task, s, &err);
@@ -79,7 +81,7 @@ void handle_workload_get(struct api_call *call)
         return;
     }
     call->data = s;
-    if (s->workload.state != MODEL_WORKLOAD_PENDING) {
+    if (model_workload_state_is_final(s->workload.state)) {
         reply_workload(call);
         return;
     }

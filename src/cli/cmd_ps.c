@@ -40,7 +40,7 @@ static const char *list_path(struct cli *cli, const struct cli_args *args)
 
 static void print_row(struct cli *cli, struct cli_table *t, struct json_object *w, bool wide)
 {
-    const char *state = cli_safe(cli, cli_json_text(w, "state"));
+    const char *state = cli_workload_state(cli, w);
 
     cli_table_row(t, CLI_TABLE_TOP);
     cli_table_cell(t, cli_json_text(w, "id"), CLI_CYAN);

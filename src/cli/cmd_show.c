@@ -73,7 +73,7 @@ static void print_times(struct cli *cli, struct json_object *w)
 
 static void print_head(struct cli *cli, struct json_object *w)
 {
-    const char *state = cli_safe(cli, cli_json_text(w, "state"));
+    const char *state = cli_workload_state(cli, w);
     const char *note = cli_workload_note(cli, w);
     const char *handling = cli_json_text(w, "preemption.handling");
 

@@ -220,14 +220,36 @@ static const char *pending_note(struct cli *cli, struct json_object *w)
     return cli_reason_text(cli, reason);
 }
 
+/* All of what runs of it has been asked to stop, and not by a person. */
+static bool gives_way(struct json_object *w)
+{
+    int64_t stopping = cli_json_int(w, "stopping_tasks", 0);
+
+    return stopping > 0 && stopping >= cli_json_int(w, "running_tasks", 0);
+}
+
+const char *cli_workload_state(struct cli *cli, struct json_object *w)
+{
+    const char *state = cli_safe(cli, cli_json_text(w, "state"));
+
+    return strcmp(state, "running") == 0 && gives_way(w) ? "stopping" : state;
+}
+
 static const char *running_note(struct cli *cli, struct json_object *w)
 {
     int64_t tasks = cli_json_int(w, "tasks", 1), running = cli_json_int(w, "running_tasks", 0);
     int64_t restarts = cli_json_int(w, "restarts", 0);
+    int64_t stopping = cli_json_int(w, "stopping_tasks", 0);
     _cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
 
+    if (gives_way(w))
+        return cli_json_time(w, "evicted_at") >= cli_json_time(w, "started_at")
+                   ? "evicted, will wait again"
+                   : "will start again";
     if (tasks > 1)
         strbuf_addf(&b, "%lld of %lld tasks", (long long)running, (long long)tasks);
+    if (stopping > 0)
+        strbuf_addf(&b, "%s%lld stopping", b.len ? ", " : "", (long long)stopping);
     if (restarts > 0)
         strbuf_addf(&b, "%s%lld restart%s", b.len ? ", " : "", (long long)restarts,
                     restarts == 1 ? "" : "s");

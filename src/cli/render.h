@@ -25,6 +25,9 @@ const char *cli_node_state(struct cli *cli, struct json_object *node);
 
 /* What a workload asks for: "6 x 1 GPU", "0.25 GPU", "10GiB of a GPU", "cpu only". */
 const char *cli_request_text(struct cli *cli, struct json_object *workload);
+/* Its state in one word. What runs, but has been asked to stop and will wait again, is "stopping";
+ * to the server it runs until it has. */
+const char *cli_workload_state(struct cli *cli, struct json_object *workload);
 /* What matters about it now: place in the queue and why, tasks running, how it ended. */
 const char *cli_workload_note(struct cli *cli, struct json_object *workload);
 /* A reason of the scheduler in a few words: "team at its limit". */

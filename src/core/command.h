@@ -112,6 +112,7 @@ struct core_command {
     struct model_explanation *ret_explanation;
     const char **ret_reasons; /* NULL entries: not pending */
     uint32_t *ret_positions;
+    int32_t *ret_stopping; /* tasks of what runs that have been asked to stop, to start again */
     struct core_team_usage *ret_team_usage;
     size_t ret_team_count;
     struct core_status ret_status;

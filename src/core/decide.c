@@ -186,7 +186,6 @@ static void announce_eviction(struct core *core, struct core_workload *w,
     const char *why = describe_cause(core, d);
 
     w->evicted_ms = core->now_ms;
-    w->restarts++;
     core_workload_set_message(w, "%s", why);
     core_record_workload(core, w);
     core_record_workload_event(

@@ -100,10 +100,13 @@ int core_command_explain_brief(struct core *core, struct core_command *c)
 {
     c->ret_reasons = arena_new_array(&c->arena, const char *, c->id_count);
     c->ret_positions = arena_new_array(&c->arena, uint32_t, c->id_count);
+    c->ret_stopping = arena_new_array(&c->arena, int32_t, c->id_count);
     for (size_t i = 0; i < c->id_count; i++) {
         const struct core_workload *w = map_get(&core->workloads, c->ids[i]);
         struct sched_explanation s;
 
+        if (w && w->state == MODEL_WORKLOAD_RUNNING)
+            c->ret_stopping[i] = w->stopping;
         if (w == NULL || w->state != MODEL_WORKLOAD_PENDING ||
             sched_explain(core->sched, w->id, core->now_ms, &s) < 0)
             continue;

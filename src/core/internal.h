@@ -85,6 +85,7 @@ struct core_workload {
     enum model_workload_state state;
     int32_t restarts, failures, refusals;
     int32_t running, ended; /* tasks that hold devices; tasks in a final state */
+    int32_t stopping;       /* of the running, those that have been asked to stop */
     int32_t exit_code;
 };
 

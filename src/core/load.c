@@ -147,6 +147,7 @@ static int load_task(void *user, const struct model_task *m)
     t->exit_code = m->exit_code;
     t->exit_signal = m->exit_signal;
     w->running += model_task_state_holds(t->state);
+    w->stopping += t->state == MODEL_TASK_STOPPING;
     w->ended += model_task_state_is_final(t->state);
     if (restore_in_sched(core, m) < 0)
         return err_set(l->err, -EUCLEAN, ERR_INTERNAL, "tasks", "restore a backup",

@@ -178,6 +178,9 @@ static void exited(struct core *core, struct subject *s, const struct engine_eve
         core_workload_review(core, w);
     } else if (gave_way) {
         requeue(core, s, SCHED_STOP_REQUEUE, end_ms);
+        /* The last of it: surplus that went is no restart, nor are ranks behind a failed one. */
+        if (w->running == 0 && w->started_ms > 0 && w->evicted_ms >= w->started_ms)
+            w->restarts++;
         core_workload_review(core, w);
     } else if (event->exit_code == 0 && event->exit_signal == 0 &&
                w->shape->model->kind != MODEL_SERVICE) {
@@ -198,10 +201,12 @@ static void lost(struct core *core, struct subject *s, const struct engine_event
     if (w->state == MODEL_WORKLOAD_STOPPING) {
         finish(core, s, MODEL_TASK_CANCELLED, end_ms);
     } else {
-        w->restarts++;
         core_workload_set_message(w, "task %d was lost: %s", s->index,
                                   event->message ? event->message : "no exit record");
         requeue(core, s, SCHED_STOP_REQUEUE, end_ms);
+        /* Once, however many ranks a node took along; replicas come and go one by one. */
+        if (w->running == 0 || w->shape->model->kind == MODEL_SERVICE)
+            w->restarts++;
         core_record_workload(core, w);
     }
     core_workload_review(core, w);

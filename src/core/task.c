@@ -17,6 +17,7 @@ void core_task_set_state(struct core *core, struct core_workload *w, int32_t ind
     if (!model_task_transition_ok(t->state, state))
         abort();
     w->running += model_task_state_holds(state) - model_task_state_holds(t->state);
+    w->stopping += (state == MODEL_TASK_STOPPING) - (t->state == MODEL_TASK_STOPPING);
     w->ended += model_task_state_is_final(state) - model_task_state_is_final(t->state);
     t->state = state;
 }

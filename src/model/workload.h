@@ -143,7 +143,8 @@ struct model_workload {
     enum model_workload_state state;
     int64_t submitted_ms, started_ms, ended_ms; /* 0 = not yet */
     int64_t evicted_ms;                         /* the last time it gave way; 0 = never */
-    int32_t restarts;                           /* evictions and retries so far */
+    int32_t restarts;                           /* ends of a run that was to go on: evictions once
+                                                   it has stopped, retries, losses */
     int32_t failures;                           /* counted against max_retries */
     int32_t running_tasks, ended_tasks;
     int32_t exit_code;   /* of the first failed task, or 0; meaningful when ended */

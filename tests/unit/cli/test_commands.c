@@ -57,6 +57,28 @@ static void ps_wide_tells_owner_and_class(void **state)
            "restart\n");
 }
 
+static void ps_tells_what_gives_way(void **state)
+{
+    (void)state;
+    fake_answer("GET /v1/workloads?state=live&limit=200", 200,
+                "{\"workloads\":[{\"id\":4,\"name\":\"a\",\"state\":\"running\",\"gpus\":1,"
+                "\"running_tasks\":1,\"stopping_tasks\":1,\"restarts\":1,"
+                "\"started_at\":\"2026-11-30T11:00:00Z\",\"evicted_at\":\"2026-11-30T11:59:00Z\","
+                "\"submitted_at\":\"2026-11-30T11:00:00Z\"},"
+                "{\"id\":3,\"name\":\"b\",\"state\":\"running\",\"gpus\":1,\"tasks\":6,"
+                "\"running_tasks\":5,\"stopping_tasks\":2,"
+                "\"submitted_at\":\"2026-11-30T11:00:00Z\"},"
+                "{\"id\":2,\"name\":\"c\",\"state\":\"running\",\"gpus\":1,\"tasks\":2,"
+                "\"running_tasks\":1,\"stopping_tasks\":1,"
+                "\"started_at\":\"2026-11-30T11:00:00Z\",\"evicted_at\":\"2026-11-30T10:59:00Z\","
+                "\"submitted_at\":\"2026-11-30T11:00:00Z\"}]}");
+    expect("ps", 0,
+           "ID  NAME  TEAM  STATE     ASKS FOR   AGE  NOTE\n"
+           " 4  a     -     stopping  1 GPU       1h  evicted, will wait again\n"
+           " 3  b     -     running   6 x 1 GPU   1h  5 of 6 tasks, 2 stopping\n"
+           " 2  c     -     stopping  2 x 1 GPU   1h  will start again\n");
+}
+
 static void ps_passes_filters_escaped(void **state)
 {
     const char *const words[] = {"ps", "-a", "--team", "a b", "--name=x&y", "-n", "5", NULL};
@@ -1002,6 +1024,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(ps_lists_what_lives),
         TEST(ps_wide_tells_owner_and_class),
+        TEST(ps_tells_what_gives_way),
         TEST(ps_passes_filters_escaped),
         TEST(ps_says_where_the_ended_are),
         TEST(ps_of_nobody_is_an_error),
