@@ -102,7 +102,7 @@ static void print_head(struct cli *cli, struct json_object *w)
                                cli_safe(cli, cli_json_text(w, "preemption.grace"))));
     if (cli_json_int(w, "restarts", 0) > 0)
         cli_field(cli, "restarts", cli_json_text(w, "restarts"));
-    cli_field(cli, "message", cli_safe(cli, cli_json_text(w, "message")));
+    cli_field_phrase(cli, "message", cli_safe(cli, cli_json_text(w, "message")));
     cli_field(cli, "image", cli_safe(cli, cli_json_text(w, "image")));
     cli_field(cli, "workdir", cli_safe(cli, cli_json_text(w, "workdir")));
     cli_field(cli, "checkpoints", cli_safe(cli, cli_json_text(w, "checkpoint_dir")));
