@@ -54,8 +54,9 @@ static void team_set(struct scale_world *w, uint64_t id, uint64_t parent, int64_
     struct sched_team team = {.id = id, .parent = parent, .age = id, .weight = 1 + (int64_t)id % 4};
     for (int r = 0; r < SCHED_RESOURCES; r++) {
         team.limit[r] = SCHED_UNLIMITED;
-        team.guarantee[r] = all[r] == SCHED_UNLIMITED ? SCHED_UNLIMITED
-                                                      : all[r] / 100 * SCALE_GUARANTEED_PERCENT / count;
+        team.guarantee[r] = all[r] == SCHED_UNLIMITED
+                                ? SCHED_UNLIMITED
+                                : all[r] / 100 * SCALE_GUARANTEED_PERCENT / count;
     }
     sched_team_set(w->s, &team);
 }
