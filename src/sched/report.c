@@ -177,7 +177,8 @@ int sched_task_stopping(struct sched *s, uint64_t workload, uint32_t task, int64
         return phase == TASK_ENDING ? 0 : -EINVAL;
     now_advance(s, now_ms);
     s->outside_epoch++;
-    task_turn(s, w, task, TASK_ENDING);
+    if (phase == TASK_RUNNING) /* on nobody's behalf; it ends if its workload is removed */
+        task_turn(s, w, task, TASK_LEAVING);
     s->retry = true;
     workload_requeue(s, w);
     return 0;

@@ -7,7 +7,7 @@
  *     HELD     -          yes         yes
  *     RUNNING  yes        yes         yes
  *     LEAVING  yes        -           yes (it will be pending again)
- *     ENDING   yes        -           -
+ *     ENDING   yes        -           -   (its workload was removed)
  *     DONE     -          -           -
  *
  * Functions here keep teams, nodes and the workload's counts right. The queues follow when the

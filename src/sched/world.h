@@ -135,8 +135,8 @@ enum task_phase {
     TASK_PENDING,
     TASK_HELD,
     TASK_RUNNING,
-    TASK_LEAVING, /* evicted, stopping; will be pending again */
-    TASK_ENDING,  /* stopped by the caller, stopping; will not run again */
+    TASK_LEAVING, /* evicted, or stopped by the caller; stopping, will be pending again */
+    TASK_ENDING,  /* of a removed workload; stopping, will not run again */
     TASK_DONE,
     TASK_PHASES
 };

@@ -136,6 +136,27 @@ static bool fail_task(struct prop_world *w)
     return task_off(w, workload, task, SCHED_STOP_REQUEUE);
 }
 
+/* One task fails, and the caller stops the others, so that all of it starts anew. */
+static bool restart(struct prop_world *w)
+{
+    uint32_t workload, task;
+    if (!task_pick(w, 1u << PROP_RUNNING, &workload, &task))
+        return true;
+    struct prop_workload *p = w->workloads.items[workload];
+    if (!task_off(w, workload, task, SCHED_STOP_REQUEUE))
+        return false;
+    for (uint32_t t = 0; t < p->decl.task_count; t++) {
+        if (p->tasks[t].phase != PROP_RUNNING)
+            continue;
+        if (!refused(w, "a stop", prop_report_stopping(w, p->decl.id, t)))
+            return false;
+        p->tasks[t].stop_ms = w->now_ms + (int64_t)prop_below(w, 5000);
+        prop_task_move(w, workload, t, PROP_LEAVING);
+    }
+    prop_short_update(w, workload);
+    return true;
+}
+
 /* Refuses all tasks of a workload that started just now, as an engine would. */
 static bool refuse_launch(struct prop_world *w)
 {
@@ -213,7 +234,7 @@ bool prop_happen(struct prop_world *w)
     if (dice < 84)
         return cancel(w);
     if (dice < 88)
-        return fail_task(w);
+        return w->restarts ? restart(w) : fail_task(w);
     if (dice < 91)
         return refuse_launch(w);
     if (dice < 96)

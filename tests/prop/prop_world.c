@@ -47,6 +47,7 @@ struct prop_world *prop_create(uint64_t seed, bool trace, struct brute_counts *b
     w->config.stale_gang_ms = prop_chance(w, 20) ? 0 : 10000;
     w->refuses_launches = prop_chance(w, 30);
     w->config.window_lead_ms = 10000;
+    w->restarts = seed % 8 == 3;
     w->windows = brute == NULL && seed % 8 == 5; /* not modelled by brute force */
     w->s = sched_create(&w->config);
     if (w->s == NULL)

@@ -96,6 +96,7 @@ struct prop_world {
     VEC(struct prop_pair) pairs;
     struct sim_ledger now, then; /* what is held now; what is once the stopping are gone */
     bool windows;                /* nodes announce maintenance: one seed in eight */
+    bool restarts;               /* gangs start anew where a task fails: another one in eight */
     bool refuses_launches;       /* this history has engines that refuse */
     bool launch_refused;         /* one was refused already */
     uint64_t hash;               /* of every decision and answer */

@@ -131,6 +131,34 @@ static void test_one_that_stops_for_the_caller_is_no_victim(void **state)
     world_done(&w);
 }
 
+static int64_t demand_of(struct small_world *w, uint64_t team)
+{
+    struct sched_team_usage u;
+    assert_int_equal(sched_team_usage(w->s, team, &u), 0);
+    return u.demand[SCHED_GPU_MILLI];
+}
+
+/* A gang of which one rank failed starts anew: what it asks for is not less meanwhile. */
+static void test_one_that_stops_for_the_caller_is_still_wanted(void **state)
+{
+    (void)state;
+    struct small_world w;
+    uint64_t a = one(&w, 1000);
+    world_settle(&w);
+    assert_int_equal(sched_task_stopping(w.s, a, 0, w.now_ms), 0);
+    assert_int_equal(demand_of(&w, 1), 1000);
+    world_stopped(&w, a, 0, SCHED_STOP_REQUEUE);
+    assert_int_equal(demand_of(&w, 1), 1000);
+    world_settle(&w);
+    assert_running(&w, a);
+    assert_int_equal(sched_task_stopping(w.s, a, 0, w.now_ms), 0);
+    assert_int_equal(sched_workload_remove(w.s, a), 0);
+    assert_int_equal(demand_of(&w, 1), 0);
+    world_stopped(&w, a, 0, SCHED_STOP_REQUEUE);
+    assert_int_equal(demand_of(&w, 1), 0);
+    world_done(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -142,6 +170,7 @@ int main(void)
         cmocka_unit_test(test_only_what_holds_devices_can_stop),
         cmocka_unit_test(test_requeued_work_keeps_its_age),
         cmocka_unit_test(test_one_that_stops_for_the_caller_is_no_victim),
+        cmocka_unit_test(test_one_that_stops_for_the_caller_is_still_wanted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
