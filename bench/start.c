@@ -357,7 +357,8 @@ static void measure(struct start *s)
            "\"seconds\":%.3f,\"cpu_seconds\":%.3f,\"bytes_per_job\":%.0f}\n",
            s->in.nodes.len, s->in.gpus, jobs, s->asked, (double)open_ns / 1e9,
            (double)load_ns / 1e9, (double)turn_ns / 1e9,
-           (double)(open_ns + load_ns + turn_ns) / 1e9, (double)cpu / 1e9, jobs > 0 ? (double)grown / (double)jobs : 0.0);
+           (double)(open_ns + load_ns + turn_ns) / 1e9, (double)cpu / 1e9,
+           jobs > 0 ? (double)grown / (double)jobs : 0.0);
     fflush(stdout);
     _exit(0);
 }
