@@ -63,6 +63,30 @@ static int refuse_device(struct core *core, struct core_command *c, const struct
                    model_request_describe(r, &core->turn));
 }
 
+/* What keeps a workload within the guarantee of its team, and what would not. */
+struct bound {
+    const char *why, *remedy;
+};
+
+static const struct bound *bound_of(const struct model_shape *s)
+{
+    static const struct bound firm = {"is not preemptible",
+                                      "ask for less, make it preemptible (class training or "
+                                      "development), or have the guarantee raised"};
+    static const struct bound firm_budget = {
+        "is not preemptible", "ask for less, make it preemptible (class training or development) "
+                              "and leave max_unavailable out, or have the guarantee raised"};
+    static const struct bound budget = {
+        "is sure of what max_unavailable leaves",
+        "ask for less, leave max_unavailable out, or have the guarantee raised"};
+    static const struct bound own = {"may not burst",
+                                     "ask for less, let it burst, or have the guarantee raised"};
+
+    if (!s->preemptible)
+        return s->max_unavailable > 0 ? &firm_budget : &firm;
+    return s->max_unavailable > 0 ? &budget : &own;
+}
+
 static int refuse(struct core *core, struct core_command *c, const struct model_workload *w,
                   const struct sched_refusal *f)
 {
@@ -71,6 +95,7 @@ static int refuse(struct core *core, struct core_command *c, const struct model_
     const char *most = amount_text(f->resource, f->available, &core->turn);
     const char *name = w->name ? arena_printf(&core->turn, " '%s'", w->name) : "";
     const char *where = team ? team->row.name : w->team;
+    const struct bound *bound;
     const char *type = f->gpu_type ? arena_printf(&core->turn, " of type %s", f->gpu_type) : "";
 
     switch (f->reason) {
@@ -79,11 +104,10 @@ static int refuse(struct core *core, struct core_command *c, const struct model_
                        "workload%s asks for %s but team '%s' may use at most %s%s", name, asked,
                        where, most, type);
     case SCHED_REASON_ABOVE_GUARANTEE:
-        return err_set(&c->err, -E2BIG, ERR_LIMIT, NULL,
-                       "ask for less, make it preemptible, or have the guarantee raised",
-                       "workload%s is not preemptible and asks for %s but the guarantee of "
-                       "team '%s' is %s%s",
-                       name, asked, where, most, type);
+        bound = bound_of(w->shape);
+        return err_set(&c->err, -E2BIG, ERR_LIMIT, NULL, bound->remedy,
+                       "workload%s %s and asks for %s but the guarantee of team '%s' is %s%s", name,
+                       bound->why, asked, where, most, type);
     case SCHED_REASON_NO_SUCH_DEVICE:
         return refuse_device(core, c, w, f, name);
     default:

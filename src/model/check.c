@@ -239,12 +239,19 @@ static int check_class(const struct model_shape *s, struct err *err)
     return 0;
 }
 
+int model_refuse_unavailable(int64_t v, const char *field, struct err *err)
+{
+    return err_set(err, -ERANGE, ERR_OUT_OF_RANGE, field,
+                   "use 1 to the number of tasks; class production is never evicted at all",
+                   "%s%s%" PRId64 " is out of range", field ? field : "", field ? " " : "", v);
+}
+
 static int check_budget(const struct model_shape *s, struct err *err)
 {
-    int r = check_range("max_unavailable", s->max_unavailable, 0, s->task_count, err);
-
-    if (r < 0 || s->max_unavailable == 0)
-        return r;
+    if (s->max_unavailable == 0)
+        return 0;
+    if (s->max_unavailable < 0 || s->max_unavailable > s->task_count)
+        return model_refuse_unavailable(s->max_unavailable, "max_unavailable", err);
     if (s->kind != MODEL_SERVICE)
         return err_set(err, -EINVAL, ERR_INVALID, "max_unavailable",
                        "leave it out, or choose kind service",

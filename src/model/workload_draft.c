@@ -13,6 +13,19 @@ static int read_tasks(struct json_object *v, struct arena *a, void *out, struct 
     return v ? model_json_read_range(v, 1, MODEL_TASKS_MAX, out, err) : 0;
 }
 
+static int read_unavailable(struct json_object *v, struct arena *a, void *out, struct err *err)
+{
+    int64_t value;
+    int r = v ? model_json_read_range(v, INT32_MIN, INT32_MAX, &value, err) : 0;
+
+    if (r < 0 || v == NULL)
+        return r;
+    if (value < 1 || value > MODEL_TASKS_MAX)
+        return model_refuse_unavailable(value, NULL, err);
+    *(int64_t *)out = value;
+    return 0;
+}
+
 static int read_min_tasks(struct json_object *v, struct arena *a, void *out, struct err *err)
 {
     return v ? model_json_read_range(v, 0, MODEL_TASKS_MAX, out, err) : 0;
@@ -156,7 +169,7 @@ static const struct model_json_field draft_fields[] = {
     {"max_run_time", model_json_read_duration, offsetof(struct model_draft, limit_ms)},
     {"expected_run_time", model_json_read_duration, offsetof(struct model_draft, expected_ms)},
     {"min_run_time", model_json_read_duration, offsetof(struct model_draft, min_run_ms)},
-    {"max_unavailable", read_tasks, offsetof(struct model_draft, max_unavailable)},
+    {"max_unavailable", read_unavailable, offsetof(struct model_draft, max_unavailable)},
     {"max_retries", read_retries, offsetof(struct model_draft, max_retries)},
     {"groups", read_groups, 0},
 };

@@ -4,6 +4,7 @@
 #include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -66,6 +67,41 @@ static void production_within_the_guarantee_evicts_nobody_beside_free_devices(vo
                          "{\"team\":\"other\",\"gpus\":2,\"class\":\"production\","
                          "\"command\":[\"x\"]}"),
                      422);
+}
+
+static void a_refusal_says_what_would_help(void **state)
+{
+    static const struct {
+        const char *settings, *why, *remedy;
+    } cases[] = {
+        {"\"class\":\"production\"", "is not preemptible and",
+         "ask for less, make it preemptible (class training or development), or have the "
+         "guarantee raised"},
+        {"\"kind\":\"service\",\"tasks\":2,\"max_unavailable\":1", "is not preemptible and",
+         "ask for less, make it preemptible (class training or development) and leave "
+         "max_unavailable out, or have the guarantee raised"},
+        {"\"kind\":\"service\",\"class\":\"development\",\"tasks\":2,\"max_unavailable\":1",
+         "is sure of what max_unavailable leaves and",
+         "ask for less, leave max_unavailable out, or have the guarantee raised"},
+        {"\"burst\":false", "may not burst and",
+         "ask for less, let it burst, or have the guarantee raised"},
+    };
+    struct fixture *f = *state;
+    char body[200];
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        snprintf(body, sizeof(body), "{\"team\":\"other\",\"gpus\":1,%s,\"command\":[\"x\"]}",
+                 cases[i].settings);
+        assert_int_equal(ask(f, f->bob, "POST", "/v1/workloads", body), 422);
+        if (strstr(text(f, "detail"), cases[i].why) == NULL)
+            fail_msg("%s", text(f, "detail"));
+        assert_string_equal(text(f, "remedy"), cases[i].remedy);
+    }
+    /* and it does */
+    assert_int_equal(ask(f, f->bob, "POST", "/v1/workloads",
+                         "{\"team\":\"other\",\"gpus\":1,\"kind\":\"service\",\"tasks\":2,"
+                         "\"class\":\"development\",\"command\":[\"x\"]}"),
+                     201);
 }
 
 static void a_device_that_no_node_has_is_named(void **state)
@@ -471,6 +507,7 @@ int main(void)
         TEST(one_workload_is_answered_with_itself),
         TEST(a_batch_is_answered_with_ids_in_order),
         TEST(production_within_the_guarantee_evicts_nobody_beside_free_devices),
+        TEST(a_refusal_says_what_would_help),
         TEST(a_device_that_no_node_has_is_named),
         TEST(a_batch_is_taken_as_a_whole_or_not_at_all),
         TEST(ten_thousand_fit_and_one_more_does_not),
