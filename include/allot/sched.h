@@ -324,8 +324,8 @@ enum sched_stop {
 int sched_task_stopped(struct sched *s, uint64_t workload, uint32_t task, enum sched_stop how,
                        int64_t now_ms);
 /* The caller stops it for its own reasons (cancel, time limit, restart of a gang): devices stay
- * held, no longer a candidate for eviction; what it frees may be counted on. It will wait again, and
- * counts as demand, unless its workload is removed. */
+ * held, no longer a candidate for eviction; what it frees may be counted on. It will wait again,
+ * and counts as demand, unless its workload is removed. */
 int sched_task_stopping(struct sched *s, uint64_t workload, uint32_t task, int64_t now_ms);
 
 /* ---- decisions -------------------------------------------------------------------------- */
