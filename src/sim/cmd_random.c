@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <getopt.h>
+#include <errno.h>
 
-#include "base/qty.h"
 #include "sim/command.h"
 #include "sim/random_run.h"
 
@@ -12,35 +11,22 @@ struct options {
     bool replay, shrink, help;
 };
 
-static int set_number(int c, struct options *o)
+static int set_number(int c, const char *name, struct sim_random_options *o, struct err *err)
 {
-    int64_t *value = c == 'n' ? &o->random.seeds : (c == 's' ? &o->random.seed : &o->random.steps);
-
-    return qty_parse_int(optarg, value, NULL);
+    if (c == 's')
+        return sim_number(name, optarg, 0, INT64_MAX - INT32_MAX, &o->seed, err);
+    return sim_number(name, optarg, 1, INT32_MAX, c == 'n' ? &o->seeds : &o->steps, err);
 }
 
-static int set_plan(struct options *o)
-{
-    struct err err = ERR_INIT;
-    int r = history_plan_parse(optarg, &o->random.plan, &err);
-
-    if (r < 0)
-        sim_complain(&err);
-    return r;
-}
-
-static int set(int c, struct options *o)
+static int set(int c, const char *name, struct options *o, struct err *err)
 {
     switch (c) {
-    case 'h':
-        o->help = true;
-        return 0;
     case 'n':
     case 's':
     case 'm':
-        return set_number(c, o);
+        return set_number(c, name, &o->random, err);
     case 'f':
-        return set_plan(o);
+        return history_plan_parse(optarg, &o->random.plan, err);
     case OPTION_REPLAY:
         o->replay = true;
         return 0;
@@ -57,14 +43,23 @@ static int set(int c, struct options *o)
         o->random.save = optarg;
         return 0;
     default:
-        return -1;
+        o->help = true;
+        return 0;
     }
 }
 
-static bool in_range(const struct sim_random_options *o)
+/* The files belong to --replay, and it to them. */
+static int check_operands(int argc, char **argv, const struct options *o, struct err *err)
 {
-    return o->seeds >= 1 && o->seeds <= INT32_MAX && o->steps >= 1 && o->steps <= INT32_MAX &&
-           o->seed >= 0 && o->seed <= INT64_MAX - o->seeds;
+    if (!o->replay && o->shrink)
+        return err_set(err, -EINVAL, ERR_MISSING, NULL, "one that fails is shrunk by itself",
+                       "option '--shrink' goes with '--replay'");
+    if (!o->replay)
+        return sim_no_operands(argc, argv, err);
+    if (optind >= argc)
+        return err_set(err, -EINVAL, ERR_MISSING, NULL, "allot sim random --replay FILE...",
+                       "name the files that '--replay' is to play");
+    return 0;
 }
 
 static int random_main(int argc, char **argv)
@@ -83,19 +78,23 @@ static int random_main(int argc, char **argv)
         {0},
     };
     struct options o = {.random = {.seeds = 1, .steps = 10000, .seed = 1}};
+    struct err err = ERR_INIT;
+    const char *name;
+    int r = history_plan_parse("default", &o.random.plan, &err);
 
-    if (history_plan_parse("default", &o.random.plan, NULL) < 0)
-        return 1;
     optind = 0; /* the program may have parsed options of its own before */
-    for (int c; (c = getopt_long(argc, argv, "h", longs, NULL)) != -1;)
-        if (set(c, &o) < 0)
-            return sim_usage(&sim_cmd_random, stderr, 2);
-    if (o.help)
+    for (int c = 1; r == 0 && c > 0;) {
+        c = sim_option(argc, argv, longs, &name, &err);
+        r = c > 0 ? set(c, name, &o, &err) : c;
+    }
+    if (r == 0 && o.help)
         return sim_usage(&sim_cmd_random, stdout, 0);
-    if (o.replay && optind < argc)
+    if (r == 0)
+        r = check_operands(argc, argv, &o, &err);
+    if (r < 0)
+        return sim_misused(&sim_cmd_random, &err);
+    if (o.replay)
         return sim_random_replay(argv + optind, (size_t)(argc - optind), o.shrink, stdout);
-    if (o.replay || optind < argc || !in_range(&o.random))
-        return sim_usage(&sim_cmd_random, stderr, 2);
     return sim_random_run(&o.random, stdout);
 }
 

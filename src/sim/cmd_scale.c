@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `allot sim scale`: options, and the table or JSON of what was measured. */
-#include <getopt.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -19,8 +19,8 @@ static const struct scale_mode *const modes[] = {
 
 struct choice {
     struct scale_options o;
-    const char *mode; /* NULL = all */
-    bool json;
+    const struct scale_mode *mode; /* NULL = all */
+    bool json, help;
 };
 
 static void print_text(const struct scale_result *r)
@@ -94,56 +94,43 @@ static int parse_count(const char *text, int64_t *ret_count)
     return *ret_count <= JOBS_MAX ? 0 : -1;
 }
 
-static bool number(int option, const char *text, struct scale_options *o)
+/* Where a number goes, and its bounds. */
+struct slot {
+    int64_t *value, min, max;
+};
+
+static struct slot slot_of(int option, struct scale_options *o)
 {
-    int64_t *value = option == 'r'   ? &o->repeat
-                     : option == 'j' ? &o->jobs
-                     : option == 's' ? &o->steps
-                     : option == 'd' ? &o->departments
-                     : option == 'f' ? &o->full_percent
-                     : option == 't' ? &o->seconds
-                                     : &o->seed;
-    return parse_count(text, value) == 0;
+    switch (option) {
+    case 'r':
+        return (struct slot){&o->repeat, 1, JOBS_MAX};
+    case 'j':
+        return (struct slot){&o->jobs, 1, JOBS_MAX};
+    case 's':
+        return (struct slot){&o->steps, 0, JOBS_MAX};
+    case 'd':
+        return (struct slot){&o->departments, 1, 100};
+    case 'f':
+        return (struct slot){&o->full_percent, 1, 100};
+    case 't':
+        return (struct slot){&o->seconds, 1, JOBS_MAX};
+    default:
+        return (struct slot){&o->seed, 0, JOBS_MAX};
+    }
 }
 
-/* -1 to go on, or the exit status. */
-static int parse(int argc, char **argv, struct choice *c)
+static int set_number(int option, const char *name, struct scale_options *o, struct err *err)
 {
-    static const struct option longs[] = {
-        {"nodes", required_argument, NULL, 'n'},       {"pods", required_argument, NULL, 'p'},
-        {"philly", required_argument, NULL, 'g'},      {"repeat", required_argument, NULL, 'r'},
-        {"jobs", required_argument, NULL, 'j'},        {"steps", required_argument, NULL, 's'},
-        {"departments", required_argument, NULL, 'd'}, {"seed", required_argument, NULL, 'e'},
-        {"mode", required_argument, NULL, 'm'},        {"json", no_argument, NULL, 'J'},
-        {"full", required_argument, NULL, 'f'},        {"seconds", required_argument, NULL, 't'},
-        {"help", no_argument, NULL, 'h'},              {0},
-    };
-    optind = 0; /* the program may have parsed options of its own before */
-    for (int option; (option = getopt_long(argc, argv, "h", longs, NULL)) != -1;) {
-        switch (option) {
-        case 'h':
-            return sim_usage(&sim_cmd_scale, stdout, 0);
-        case 'J':
-            c->json = true;
-            break;
-        case 'n':
-        case 'p':
-        case 'g':
-        case 'm':
-            *(option == 'n'   ? &c->o.nodes
-              : option == 'p' ? &c->o.pods
-              : option == 'g' ? &c->o.philly
-                              : &c->mode) = optarg;
-            break;
-        default:
-            if (option == '?' || !number(option, optarg, &c->o))
-                return sim_usage(&sim_cmd_scale, stderr, 2);
-        }
-    }
-    bool ok = optind >= argc && c->o.repeat > 0 && c->o.jobs > 0 && c->o.departments > 0 &&
-              c->o.departments <= 100 && c->o.full_percent > 0 && c->o.full_percent <= 100 &&
-              c->o.seconds > 0;
-    return ok ? -1 : sim_usage(&sim_cmd_scale, stderr, 2);
+    struct slot slot = slot_of(option, o);
+    int64_t value;
+
+    if (parse_count(optarg, &value) < 0 || value < slot.min || value > slot.max)
+        return err_set(err, -ERANGE, ERR_OUT_OF_RANGE, NULL, NULL,
+                       "option '--%s' takes a whole number from %" PRId64 " to %" PRId64
+                       "%s, not '%.40s'",
+                       name, slot.min, slot.max, slot.max == JOBS_MAX ? " (20k, 1M)" : "", optarg);
+    *slot.value = value;
+    return 0;
 }
 
 static const struct scale_mode *mode_find(const char *name)
@@ -152,6 +139,81 @@ static const struct scale_mode *mode_find(const char *name)
         if (strcmp(modes[i]->name, name) == 0)
             return modes[i];
     return NULL;
+}
+
+static int set_mode(struct choice *c, struct err *err)
+{
+    c->mode = mode_find(optarg);
+    if (c->mode == NULL)
+        return err_set(err, -EINVAL, ERR_INVALID, NULL,
+                       "use fill, churn, pending, reclaim, impossible, start or kueue",
+                       "option '--mode' does not know '%.40s'", optarg);
+    return 0;
+}
+
+static int set(int option, const char *name, struct choice *c, struct err *err)
+{
+    switch (option) {
+    case 'h':
+        c->help = true;
+        return 0;
+    case 'J':
+        c->json = true;
+        return 0;
+    case 'n':
+        c->o.nodes = optarg;
+        return 0;
+    case 'p':
+        c->o.pods = optarg;
+        return 0;
+    case 'g':
+        c->o.philly = optarg;
+        return 0;
+    case 'm':
+        return set_mode(c, err);
+    default:
+        return set_number(option, name, &c->o, err);
+    }
+}
+
+static int parse(int argc, char **argv, struct choice *c, struct err *err)
+{
+    static const struct option longs[] = {
+        {"nodes", required_argument, NULL, 'n'},
+        {"pods", required_argument, NULL, 'p'},
+        {"philly", required_argument, NULL, 'g'},
+        {"repeat", required_argument, NULL, 'r'},
+        {"jobs", required_argument, NULL, 'j'},
+        {"steps", required_argument, NULL, 's'},
+        {"departments", required_argument, NULL, 'd'},
+        {"seed", required_argument, NULL, 'e'},
+        {"mode", required_argument, NULL, 'm'},
+        {"json", no_argument, NULL, 'J'},
+        {"full", required_argument, NULL, 'f'},
+        {"seconds", required_argument, NULL, 't'},
+        {"help", no_argument, NULL, 'h'},
+        {0},
+    };
+    const char *name;
+    int r = 0;
+
+    optind = 0; /* the program may have parsed options of its own before */
+    for (int option = 1; r == 0 && option > 0;) {
+        option = sim_option(argc, argv, longs, &name, err);
+        r = option > 0 ? set(option, name, c, err) : option;
+    }
+    return r < 0 || c->help ? r : sim_no_operands(argc, argv, err);
+}
+
+/* Only the one mode that makes its own cluster needs no files. */
+static int check_files(const struct choice *c, struct err *err)
+{
+    const char *missing = c->o.nodes == NULL ? "nodes" : "pods";
+
+    if (c->mode == &scale_mode_kueue || (c->o.nodes && c->o.pods))
+        return 0;
+    return err_set(err, -EINVAL, ERR_MISSING, NULL, "allot sim scale --nodes FILE --pods FILE",
+                   "option '--%s' is missing", missing);
 }
 
 static int scale_main(int argc, char **argv, const struct sim_meter *meter)
@@ -164,20 +226,20 @@ static int scale_main(int argc, char **argv, const struct sim_meter *meter)
                              .full_percent = 95,
                              .seconds = 300,
                              .progress = stderr}};
-    int status = parse(argc, argv, &c);
-    if (status >= 0)
-        return status;
-    const struct scale_mode *one = c.mode == NULL ? NULL : mode_find(c.mode);
-    bool needs_files = one != &scale_mode_kueue;
-    if ((c.mode != NULL && one == NULL) ||
-        (needs_files && (c.o.nodes == NULL || c.o.pods == NULL)))
-        return sim_usage(&sim_cmd_scale, stderr, 2);
     struct scale_input in = {0};
     struct err err = ERR_INIT;
-    if (needs_files && scale_input_load(&in, &c.o, &err) < 0)
+    int r = parse(argc, argv, &c, &err);
+
+    if (r == 0 && c.help)
+        return sim_usage(&sim_cmd_scale, stdout, 0);
+    if (r == 0)
+        r = check_files(&c, &err);
+    if (r < 0)
+        return sim_misused(&sim_cmd_scale, &err);
+    if (c.mode != &scale_mode_kueue && scale_input_load(&in, &c.o, &err) < 0)
         return sim_complain(&err);
     for (size_t i = 0; i < MODES; i++)
-        if (one == NULL || one == modes[i])
+        if (c.mode == NULL || c.mode == modes[i])
             run_mode(modes[i], &c, &in, meter);
     scale_input_done(&in);
     return 0;

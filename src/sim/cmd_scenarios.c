@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <getopt.h>
+#include <errno.h>
 #include <stdbool.h>
 
 #include "sim/command.h"
@@ -15,8 +15,12 @@ static int scenarios_main(int argc, char **argv)
         {0},
     };
     struct sim_scenarios_options o = {0};
+    struct err err = ERR_INIT;
+    const char *name;
+    int c;
+
     optind = 0; /* the program may have parsed options of its own before */
-    for (int c; (c = getopt_long(argc, argv, "h", longs, NULL)) != -1;) {
+    while ((c = sim_option(argc, argv, longs, &name, &err)) > 0) {
         switch (c) {
         case 'o':
             o.only = optarg;
@@ -27,14 +31,15 @@ static int scenarios_main(int argc, char **argv)
         case 'x':
             o.expect_fail = optarg;
             break;
-        case 'h':
-            return sim_usage(&sim_cmd_scenarios, stdout, 0);
         default:
-            return sim_usage(&sim_cmd_scenarios, stderr, 2);
+            return sim_usage(&sim_cmd_scenarios, stdout, 0);
         }
     }
-    if (optind >= argc)
-        return sim_usage(&sim_cmd_scenarios, stderr, 2);
+    if (c == 0 && optind >= argc)
+        c = err_set(&err, -EINVAL, ERR_MISSING, NULL, "allot sim scenarios FILE...",
+                    "name a file of scenarios");
+    if (c < 0)
+        return sim_misused(&sim_cmd_scenarios, &err);
     o.files = (const char *const *)argv + optind;
     o.file_count = (size_t)(argc - optind);
     return sim_scenarios_run(&o, stdout);

@@ -8,6 +8,8 @@
 #ifndef ALLOT_SIM_COMMAND_H
 #define ALLOT_SIM_COMMAND_H
 
+#include <getopt.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include "base/err.h"
@@ -25,6 +27,22 @@ struct sim_command {
 
 /* Says on standard error what failed and what to do; returns 2. */
 int sim_complain(const struct err *err);
+/* Likewise for a command line that is wrong; where ERR has no remedy, where the options are
+ * listed. Returns 2. */
+int sim_misused(const struct sim_command *command, const struct err *err);
+
+/*
+ * The next option as getopt_long() has it, its value in optarg, its name in RET_NAME: its
+ * character, 0 behind the last one, or a negative errno with ERR naming what is wrong. Every
+ * command has -h. LONGS must give values above 0.
+ */
+int sim_option(int argc, char **argv, const struct option *longs, const char **ret_name,
+               struct err *err);
+/* The value TEXT of option NAME as a whole number MIN..MAX; -ERANGE with ERR. */
+int sim_number(const char *name, const char *text, int64_t min, int64_t max, int64_t *ret_value,
+               struct err *err);
+/* -EINVAL with ERR naming the first word that is left behind the options, if there is one. */
+int sim_no_operands(int argc, char **argv, struct err *err);
 
 /* Prints the help of a command; returns STATUS. */
 static inline int sim_usage(const struct sim_command *command, FILE *out, int status)

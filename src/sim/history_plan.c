@@ -50,7 +50,7 @@ static int unknown(const char *word, struct err *err)
     for (size_t i = 0; i < COUNT(rates); i++)
         strbuf_addf(&known, ", %s=N", rates[i].name);
     return err_set(err, -EINVAL, ERR_INVALID, "faults", strbuf_str(&known),
-                   "there is no fault or plan '%.40s'; there are %s", word, strbuf_str(&known));
+                   "there is no fault or plan '%.40s'", word);
 }
 
 static int parse_word(char *word, struct history_plan *plan, struct err *err)

@@ -16,14 +16,6 @@ static const struct sim_command *const commands[] = {
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
-int sim_complain(const struct err *err)
-{
-    fprintf(stderr, "allot: %s\n", err->text);
-    if (*err->remedy)
-        fprintf(stderr, "hint: %s\n", err->remedy);
-    return 2;
-}
-
 static int usage(FILE *out, int status)
 {
     fputs("usage: allot sim COMMAND [OPTION]...\n\n", out);
@@ -44,5 +36,10 @@ int sim_main(int argc, char **argv, const struct sim_meter *meter)
     }
     if (argc >= 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0))
         return usage(stdout, 0);
+    if (argc >= 2) {
+        fprintf(stderr, "allot: there is no 'allot sim %.60s'\n\n", argv[1]);
+        return usage(stderr, 2);
+    }
+    fputs("allot: name what is to be simulated\n\n", stderr);
     return usage(stderr, 2);
 }
