@@ -87,6 +87,7 @@ struct scale_job { /* of the workload with this index + 1 as its id */
     uint32_t team;
     uint32_t model_node; /* SCALE_MODEL: a node of the model that is asked for */
     uint32_t at;         /* 1 + position in `running`; 0 = does not run */
+    uint32_t milli;      /* GPU of one task */
     uint8_t tasks;       /* at most SCALE_TASKS_MAX */
     uint8_t bound;       /* enum scale_bound */
     uint8_t class_;      /* enum sched_class */

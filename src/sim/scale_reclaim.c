@@ -30,7 +30,7 @@ static void submit(struct scale_world *w, uint64_t team, uint32_t devices)
 {
     struct sched_request request = {.device_count = devices, .device_milli = 1000};
     struct sched_task task = {.request = &request};
-    struct scale_job j = {.team = (uint32_t)team, .tasks = 1};
+    struct scale_job j = {.team = (uint32_t)team, .milli = devices * 1000, .tasks = 1};
     vec_push(&w->jobs, j);
     struct sched_workload workload = {.id = w->jobs.len,
                                       .team = team,

@@ -123,6 +123,7 @@ uint32_t scale_draw(struct scale_world *w)
                           .team = 1 + (uint32_t)rng_below(&w->rng, (uint64_t)team_count(w->o)),
                           .tasks = 1};
     const struct openb_pod *pod = &w->in->pods.items[j.pod];
+    j.milli = (uint32_t)openb_pod_milli(pod);
     uint64_t kind = rng_below(&w->rng, 100);
     j.class_ = kind < 75   ? SCHED_CLASS_TRAINING
                : kind < 90 ? SCHED_CLASS_DEVELOPMENT
@@ -212,7 +213,7 @@ static void running_remove(struct scale_world *w, uint32_t job)
 
 static int64_t task_milli(const struct scale_world *w, uint32_t job)
 {
-    return openb_pod_milli(&w->in->pods.items[w->jobs.items[job].pod]);
+    return w->jobs.items[job].milli;
 }
 
 void scale_end(struct scale_world *w, uint32_t job)
