@@ -254,6 +254,7 @@ enum sched_reason {
     SCHED_REASON_TEAM_LIMIT,      /* the team (or an ancestor) is at its limit */
     SCHED_REASON_TEAM_GUARANTEE,  /* non-preemptible work fills the guarantee */
     SCHED_REASON_BACKOFF,         /* waits after failed launches */
+    SCHED_REASON_STOPPING,        /* its own tasks of before have not all stopped yet */
     SCHED_REASON_HELD,            /* promised: waits until the victims have stopped */
     SCHED_REASON_RESERVED,        /* backfilling it would delay the reserved workload */
     SCHED_REASON_TOPOLOGY,        /* enough in total, not in one domain */
@@ -263,7 +264,12 @@ enum sched_reason {
                                      the end of one */
     SCHED_REASON_CPU,             /* GPUs are free, but not with the CPU beside them */
     SCHED_REASON_MEMORY,          /* likewise host memory */
+    SCHED_REASON_PROTECTED,       /* what it may evict has not had its minimum run time yet */
+    SCHED_REASON_BUDGET,          /* what it may evict is kept by a disruption budget */
+    SCHED_REASON_OVERCOMMITTED,   /* it is within its guarantee, but guarantees add up to more
+                                     than there is, and who uses his loses nothing */
     SCHED_REASON_NO_CAPACITY,     /* everything that fits is in use by work it may not evict */
+    SCHED_REASON_PROMISED,        /* what is free is promised to others that wait for stops */
     SCHED_REASON_BEHIND,          /* others come first */
     SCHED_REASONS
 };
@@ -388,36 +394,63 @@ enum sched_start_basis {
     SCHED_START_EXPECTED, /* from expected run times: may move */
     SCHED_START_BACKOFF,  /* when the back-off ends */
     SCHED_START_WINDOW,   /* when a maintenance window ends */
-    SCHED_START_RESERVED  /* not before the reserved workload starts, which is planned for then */
+    SCHED_START_RESERVED, /* not before the reserved workload starts, which is planned for then */
+    SCHED_START_PROTECTED /* when the minimum run time of what it may evict is over */
 };
 
 #define SCHED_EXPLAIN_HOLDERS 8
+#define SCHED_EXPLAIN_NODES 8
 
 struct sched_explanation {
     enum sched_reason reason;
-    enum sched_resource resource; /* the binding one */
-    int64_t asked;                /* of the binding resource, by the whole gang */
-    int64_t free;                 /* free now, on nodes that could be used */
-    int64_t missing;              /* how much less asked (or more free) would start it */
-    uint64_t team;                /* whose limit or guarantee binds; else its own team */
-    const char *gpu_type; /* it binds for this type, and so do the numbers; NULL = for all */
+    enum sched_resource resource; /* the binding one; amounts are of it and in its unit */
+    int64_t asked;                /* by all that must start together */
+    int64_t each;                 /* by one task, the first */
+    int64_t free;    /* on nodes that could be used; at a limit or guarantee: the room under it */
+    int64_t most;    /* of that, the most that one task could have: on one node, or on one device
+                        where it asks for a part of one */
+    int64_t missing; /* so much more must be free */
+    int64_t less;    /* with so much less asked it would start now (tried out); 0 = nothing less
+                        would do, or that is not known */
+    uint32_t less_tasks;    /* of `less`: so many tasks fewer; 0 = its tasks ask for less */
+    int64_t takes;          /* milli-GPU that it would then evict */
+    uint32_t gang, fitting; /* tasks that must start together, and how many of them fit now */
+    uint64_t team;          /* whose limit or guarantee binds; else its own team */
+    bool firm;              /* TEAM_GUARANTEE: of work that cannot be preempted; else it may not
+                               burst */
+    const char *gpu_type;   /* it binds for this type, and so do the numbers; NULL = for all */
     int64_t used, guarantee, limit, share; /* of that team, binding resource */
+    uint64_t over_team;           /* OVERCOMMITTED: the guarantees below it; 0 = all of them */
+    int64_t guarantees, capacity; /* OVERCOMMITTED: their sum, and what there is */
+    const char *level, *domain;   /* TOPOLOGY: the level, and its domain that holds the most ... */
+    uint32_t domain_fitting;      /* ... tasks of the gang: that many */
     uint32_t position;            /* 1 = next of its team */
     uint32_t pending;             /* how many wait in its team */
     enum sched_start_basis basis;
     int64_t start_ms;             /* estimated start; 0 when unknown */
-    uint64_t waits_for;           /* a workload whose end or stop would start it, or 0 */
-    uint64_t node;                /* MAINTENANCE: whose window is in the way */
+    uint64_t waits_for;           /* a workload whose end or stop would start it, or 0; PROMISED:
+                                     who has the promise; BUDGET: whose budget; PROTECTED: who is
+                                     protected last */
+    uint64_t nodes[SCHED_EXPLAIN_NODES]; /* MAINTENANCE: whose windows are in the way, that with
+                                            the first to matter first; NODES_DOWN: could hold it */
+    uint32_t node_count;
     int64_t run_ms;               /* RESERVED, MAINTENANCE: with a limit of that much it would
                                      start now; 0 = it would not */
-    uint64_t holders[SCHED_EXPLAIN_HOLDERS]; /* largest holders of what it needs */
-    int64_t holder_gpu_milli[SCHED_EXPLAIN_HOLDERS];
+    /* Who holds most of what it needs, largest first; at a limit or guarantee: of that; HELD: who
+     * has to stop; TOPOLOGY, MAINTENANCE, NODES_DOWN: nobody. */
+    uint64_t holders[SCHED_EXPLAIN_HOLDERS];
+    int64_t holder_amount[SCHED_EXPLAIN_HOLDERS];
     uint32_t holder_count;
 };
 
 /* -ENOENT: not known; -EINVAL: nothing of it is pending. Bounded work, changes nothing. */
 int sched_explain(struct sched *s, uint64_t workload, int64_t now_ms,
                   struct sched_explanation *ret_explanation);
+/* The reason and the position alone, for lists: a fraction of the cost. It does not look ahead:
+ * where somebody else's end comes before a maintenance, or, in a large cluster, the end of a
+ * protection, it says that there is no capacity. */
+int sched_explain_brief(struct sched *s, uint64_t workload, int64_t now_ms,
+                        enum sched_reason *ret_reason, uint32_t *ret_position);
 
 /* State of one task; -ENOENT. RET_NODE may be NULL. For tests and checks. */
 int sched_task_state(struct sched *s, uint64_t workload, uint32_t task,

@@ -59,14 +59,18 @@ static int read_filter(struct api_call *call, struct store_event_filter *f, stru
 
 struct event_page {
     struct json_writer w;
+    struct api_sight sight;
+    struct arena *arena;
     uint64_t last;
 };
 
 static int take_event(void *arg, const struct model_event *e)
 {
     struct event_page *p = arg;
+    struct model_event seen = *e;
 
-    model_event_encode(e, &p->w);
+    api_event_for(&p->sight, &seen, p->arena);
+    model_event_encode(&seen, &p->w);
     p->last = e->seq;
     return 0;
 }
@@ -76,13 +80,15 @@ static void reply_page(struct api_call *call, struct store_event_filter *f)
 {
     const struct api_config *config = &call->api->config;
     _cleanup_strbuf_ struct strbuf body = STRBUF_INIT;
-    struct event_page p = {0};
+    struct event_page p = {.arena = call_arena(call)};
     int64_t after = 0, limit = API_LIST_DEFAULT;
     struct err err = ERR_INIT;
     int r = call_param_int(call, "after", 0, INT64_MAX, &after, &err);
 
     if (r == 0)
         r = call_param_int(call, "limit", 1, API_LIST_MAX, &limit, &err);
+    if (r == 0)
+        r = call_sight(call, &p.sight, &err);
     f->after_seq = p.last = (uint64_t)after;
     f->limit = (int32_t)limit;
     f->newest = call_param(call, "after") == NULL;
@@ -122,8 +128,9 @@ struct event_stream {
     struct api_stream base; /* first */
     struct api *api;
     struct api_guard guard;
-    struct store_event_filter filter; /* strings in the arena */
-    struct arena arena;
+    struct store_event_filter filter; /* strings in the arena, as of sight */
+    struct api_sight sight;
+    struct arena arena, scratch;
     struct strbuf text; /* not sent yet from SENT on */
     size_t sent;
     int64_t beat_ms; /* when the next heartbeat is due */
@@ -132,15 +139,18 @@ struct event_stream {
 static int take_frame(void *arg, const struct model_event *e)
 {
     struct event_stream *s = arg;
+    struct model_event seen = *e;
     struct json_writer w;
 
+    arena_reset(&s->scratch);
+    api_event_for(&s->sight, &seen, &s->scratch);
     strbuf_adds(&s->text, "id: ");
     strbuf_add_i64(&s->text, (int64_t)e->seq);
     strbuf_adds(&s->text, "\nevent: ");
     strbuf_adds(&s->text, e->type);
     strbuf_adds(&s->text, "\ndata: ");
     json_writer_init(&w, &s->text); /* one line: the writer escapes line breaks */
-    model_event_encode(e, &w);
+    model_event_encode(&seen, &w);
     strbuf_adds(&s->text, "\n\n");
     s->filter.after_seq = e->seq;
     return 0;
@@ -195,21 +205,20 @@ static void stream_free(void *user)
     api_stream_remove(&s->base);
     strbuf_done(&s->text);
     arena_done(&s->arena);
+    arena_done(&s->scratch);
     free(s);
 }
 
-static void copy_filter(struct event_stream *s, const struct store_event_filter *f)
+static const char *const *copy_teams(struct event_stream *s, const char *const *from, int32_t count)
 {
-    const char **teams = NULL;
+    const char **teams;
 
-    s->filter = *f;
-    s->filter.limit = BATCH;
-    if (f->teams == NULL)
-        return;
-    teams = arena_new_array(&s->arena, const char *, (size_t)f->team_count + 1);
-    for (int32_t i = 0; i < f->team_count; i++)
-        teams[i] = arena_strdup(&s->arena, f->teams[i]);
-    s->filter.teams = teams;
+    if (from == NULL)
+        return NULL;
+    teams = arena_new_array(&s->arena, const char *, (size_t)count + 1);
+    for (int32_t i = 0; i < count; i++)
+        teams[i] = arena_strdup(&s->arena, from[i]);
+    return teams;
 }
 
 /* Where to begin: Last-Event-ID, "after", or now. */
@@ -230,14 +239,18 @@ static int read_start(struct api_call *call, uint64_t *ret_after, struct err *er
     return 0;
 }
 
+/* The guard watches over all that the caller sees: the filter shows no more than that. */
 static void reply_stream(struct api_call *call, struct store_event_filter *f)
 {
     struct http_stream_source source = {stream_read, stream_free, NULL};
+    struct api_sight sight;
     struct http_stream *http;
     struct event_stream *s;
     struct err err = ERR_INIT;
     int r = read_start(call, &f->after_seq, &err);
 
+    if (r == 0)
+        r = call_sight(call, &sight, &err);
     if (r < 0) {
         call_fail(call, r, &err);
         return;
@@ -246,8 +259,11 @@ static void reply_stream(struct api_call *call, struct store_event_filter *f)
     if (s == NULL)
         abort();
     s->api = call->api;
-    copy_filter(s, f);
-    api_guard_init(&s->guard, call, s->filter.teams, s->filter.team_count);
+    s->filter = *f;
+    s->filter.limit = BATCH;
+    s->filter.teams = copy_teams(s, f->teams, f->team_count);
+    s->sight = (struct api_sight){copy_teams(s, sight.teams, sight.count), sight.count};
+    api_guard_init(&s->guard, call, s->sight.teams, s->sight.count);
     strbuf_adds(&s->text, "retry: 1000\n\n");
     s->beat_ms = clock_boot_ms() + HEARTBEAT_MS;
     source.user = s;

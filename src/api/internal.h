@@ -170,6 +170,22 @@ int api_find_task(struct api *api, uint64_t workload, int32_t index, struct api_
 void call_encode_quota_warnings(struct api_call *call, const struct model_team *t,
                                 struct json_writer *w);
 
+/* ---- privacy.c ------------------------------------------------------------------------------ */
+
+/* Whose work a person may see; teams NULL = all, of an administrator. */
+struct api_sight {
+    const char *const *teams;
+    int32_t count;
+};
+
+/* Of the caller; in the request's arena. 0 or a negative errno. */
+int call_sight(struct api_call *call, struct api_sight *ret_sight, struct err *err);
+/* Takes out of X what SIGHT does not show, and makes its sentences. */
+void api_explanation_for(const struct api_sight *sight, struct model_explanation *x,
+                         struct arena *arena);
+/* Takes out of E what SIGHT does not show; what is made anew goes to ARENA. */
+void api_event_for(const struct api_sight *sight, struct model_event *e, struct arena *arena);
+
 /* ---- idempotency.c -------------------------------------------------------------------------- */
 
 /*

@@ -153,13 +153,23 @@ static const struct api_schema schemas[] = {
                             TIME("ended_at") TYPE("exit_code", "[\"integer\",\"null\"]") "," TYPE(
                                 "exit_signal", "[\"integer\",\"null\"]") "," OPT_("message"))},
     {"Holder", OBJECT(INT("id") INT("workload") STR("name") STR("team") INT("task") NUM_("gpu"))},
+    /* clang-format off */
+    {"NodeState", OBJECT(STR("name") STR_("state"))},
+    {"ExplanationHolder",
+     OBJECT("\"id\":{\"type\":[\"integer\",\"null\"]}," OPT("name") STR("team")
+            INT("workloads") NUM("gpu") NUM("cpu") STR_("memory"))},
     {"Explanation",
-     OBJECT(INT("id") STR("name") STR("team") WORDS("state", WORKLOAD_STATES) OPT("reason") STR(
-         "sentence") OPT("remedy") OPT("request") INT("tasks") TIME("at") STR("resource")
-                NUM("asked") NUM("free") NUM("missing") "\"quota\":{\"type\":\"object\"}," INT(
-                    "position") INT("pending") TIME("start_at") INT("start_in_ms")
-                    STR("start_basis") INT("run_ms") "\"maintenance\":{\"type\":\"object\"}," LIST(
-                        "holders", "Holder") OPT("last_eviction") TIME_("last_eviction_at"))},
+     OBJECT(INT("id") STR("name") STR("team") WORDS("state", WORKLOAD_STATES) OPT("reason")
+            STR("sentence") OPT("remedy") OPT("request") INT("tasks") TIME("at") STR("resource")
+            NUM("asked") NUM("each") NUM("free") NUM("most") NUM("missing") NUM("less")
+            INT("less_tasks") NUM("takes_gpu") INT("gang_tasks") INT("fitting_tasks")
+            "\"topology\":{\"type\":\"object\"}," "\"quota\":{\"type\":\"object\"},"
+            "\"overcommitted\":{\"type\":\"object\"}," INT("position") INT("pending")
+            TIME("start_at") INT("start_in_ms") STR("start_basis")
+            "\"waits_for\":{\"type\":[\"object\",\"null\"]}," INT("run_ms")
+            "\"maintenance\":{\"type\":\"object\"}," LIST("nodes", "NodeState")
+            LIST("holders", "ExplanationHolder") OPT("last_eviction") TIME_("last_eviction_at"))},
+    /* clang-format on */
     {"Allocation", OBJECT(INT("id") INT("task") INT("attempt") INTS("devices") NUM("gpu") NUM("cpu")
                               NUM("memory") TIME("started_at") TIME("ended_at") INT_("busy_ms"))},
     {"AllocationList", LIST_OF("allocations", "Allocation")},

@@ -170,7 +170,15 @@ static void reply_explanation(struct api_call *call)
 {
     struct strbuf body = STRBUF_INIT;
     struct json_writer w;
+    struct api_sight sight;
+    struct err err = ERR_INIT;
+    int r = call_sight(call, &sight, &err);
 
+    if (r < 0) {
+        call_fail(call, r, &err);
+        return;
+    }
+    api_explanation_for(&sight, call->command.ret_explanation, call_arena(call));
     json_writer_init(&w, &body);
     model_explanation_encode(call->command.ret_explanation, &w);
     call_reply(call, 200, &body);
@@ -188,7 +196,6 @@ static void explain_row(struct api_call *call, const struct model_workload *m)
     x->tasks = m->shape ? m->shape->task_count : 0;
     x->limit = MODEL_UNLIMITED;
     x->now_ms = core_now_ms(call->api->config.core);
-    x->sentence = model_explanation_sentence(x, call_arena(call));
     call->command.ret_explanation = x;
     reply_explanation(call);
 }

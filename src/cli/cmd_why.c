@@ -43,6 +43,7 @@ static const char *basis_text(const char *basis)
         {"expected", "from expected run times; may move"},
         {"maintenance", "when the maintenance of a node is over"},
         {"reserved", "at the earliest: not before that one starts"},
+        {"protected", "when the minimum run time of what gives way is over"},
         {"backoff", "when the pause after a failed launch ends"},
     };
 
@@ -60,23 +61,30 @@ static bool waits_for(struct json_object *x, const char *reason)
     return r && strcmp(r, reason) == 0;
 }
 
+static bool waits_for_any(struct json_object *x, const char *const *reasons, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (waits_for(x, reasons[i]))
+            return true;
+    return false;
+}
+
 /* By the server's clock: start_in_ms is relative. */
 static const char *start_text(struct cli *cli, struct json_object *x)
 {
+    static const char *const never[] = {"no_such_device", "too_large", "above_limit",
+                                        "above_guarantee"};
     const char *basis = basis_text(cli_json_text(x, "start_basis"));
     int64_t in_ms = cli_json_int(x, "start_in_ms", 0);
     const char *when =
-        in_ms > 0 ? arena_printf(&cli->arena, "in about %s", cli_duration(in_ms, &cli->arena))
+        in_ms > 0 ? arena_printf(&cli->arena, "in about %s%s", cli_duration(in_ms, &cli->arena),
+                                 waits_for(x, "held") ? " at the latest" : "")
                   : "now";
-
-    static const char *const never[] = {"no_such_device", "too_large", "above_limit",
-                                        "above_guarantee"};
 
     if (waits_for(x, "nodes_down"))
         return "when a node comes back ('allot node undrain')";
-    for (size_t i = 0; i < ARRAY_LEN(never); i++)
-        if (waits_for(x, never[i]))
-            return "not before that is changed";
+    if (waits_for_any(x, never, ARRAY_LEN(never)))
+        return "not before that is changed";
     if (cli_json_time(x, "start_at") == 0 && basis == NULL)
         return "unknown: what it waits for declares no time limit (--max-run-time)";
     if (cli_json_time(x, "start_at") == 0)
@@ -102,30 +110,54 @@ static const char *team_text(struct cli *cli, struct json_object *x)
     return arena_strdup(&cli->arena, strbuf_str(&b));
 }
 
+static const char *holders_heading(struct json_object *x)
+{
+    if (waits_for(x, "team_limit"))
+        return "Who uses that limit";
+    if (waits_for(x, "team_guarantee"))
+        return "Who uses that guarantee";
+    return waits_for(x, "held") ? "Who has to stop" : "Who holds what it needs";
+}
+
+/* What may not be seen has no name: how many they are, of which team. */
+static const char *holder_name(struct cli *cli, struct json_object *h)
+{
+    int64_t count = cli_json_int(h, "workloads", 0);
+
+    if (cli_json_text(h, "name"))
+        return cli_json_text(h, "name");
+    return arena_printf(&cli->arena, "(%lld workload%s)", (long long)count, count == 1 ? "" : "s");
+}
+
 static void print_holders(struct cli *cli, struct json_object *x)
 {
-    static const struct cli_column columns[] = {
+    const char *resource = cli_json_text(x, "resource");
+    bool cpu = resource && strcmp(resource, "cpu") == 0;
+    bool memory = resource && strcmp(resource, "memory") == 0;
+    const struct cli_column columns[] = {
         {"ID", CLI_COLUMN_RIGHT},
         {"NAME", CLI_COLUMN_CUT},
         {"TEAM", CLI_COLUMN_CUT},
-        {"GPU", CLI_COLUMN_RIGHT},
+        {cpu      ? "CORES"
+         : memory ? "MEMORY"
+                  : "GPU",
+         CLI_COLUMN_RIGHT},
     };
     size_t count = cli_json_len(x, "holders");
     struct cli_table *t;
 
-    /* who runs on a node that is away does not keep it away */
-    if (count == 0 || waits_for(x, "nodes_down"))
+    if (count == 0)
         return;
-    cli_heading(cli, "Who holds what it needs");
+    cli_heading(cli, holders_heading(x));
     t = cli_table_new(cli, columns, ARRAY_LEN(columns));
     for (size_t i = 0; i < count; i++) {
         struct json_object *h = cli_json_at(x, "holders", i);
 
         cli_table_row(t, CLI_TABLE_TOP);
         cli_table_cell(t, cli_json_text(h, "id"), CLI_CYAN);
-        cli_table_cell(t, cli_json_text(h, "name"), CLI_PLAIN);
+        cli_table_cell(t, holder_name(cli, h), CLI_PLAIN);
         cli_table_cell(t, cli_json_text(h, "team"), CLI_PLAIN);
-        cli_table_cell(t, cli_json_text(h, "gpu"), CLI_PLAIN);
+        cli_table_cell(t, cli_json_text(h, cpu ? "cpu" : memory ? "memory" : "gpu"), CLI_PLAIN);
     }
     cli_table_end(t);
 }
@@ -160,13 +192,29 @@ static const char *asked_text(struct cli *cli, struct json_object *x)
     return arena_printf(&cli->arena, "%s (%s)", asked, request);
 }
 
+/* Where room on nodes is what matters; under a limit, the limit is. */
+static void print_room(struct cli *cli, struct json_object *x)
+{
+    static const char *const room[] = {"no_capacity",   "fragmented", "topology", "cpu",
+                                       "memory",        "protected",  "budget",   "promised",
+                                       "overcommitted", "behind",     "reserved"};
+    const char *free = amount_text(cli, x, "free");
+
+    if (cli_json_text(x, "free") == NULL || !waits_for_any(x, room, ARRAY_LEN(room)))
+        return;
+    cli_field(cli, "free now", free);
+    if (cli_json_int(x, "gang_tasks", 0) > 1)
+        cli_field(cli, "fit now",
+                  arena_printf(&cli->arena, "%lld of %lld tasks",
+                               (long long)cli_json_int(x, "fitting_tasks", 0),
+                               (long long)cli_json_int(x, "gang_tasks", 0)));
+}
+
 static void print_numbers(struct cli *cli, struct json_object *x)
 {
     if (cli_json_text(x, "asked"))
         cli_field(cli, "asks for", asked_text(cli, x));
-    /* after a failed launch nobody has looked for room */
-    if (cli_json_text(x, "free") && !waits_for(x, "backoff"))
-        cli_field(cli, "free now", amount_text(cli, x, "free"));
+    print_room(cli, x);
     if (cli_json_text(x, "quota.used"))
         cli_field_phrase(cli, "team", team_text(cli, x));
     if (cli_json_int(x, "position", 0) > 0)
@@ -187,28 +235,13 @@ static void print_title(struct cli *cli, struct json_object *o)
             cli_colored(cli, state, cli_state_color(state)));
 }
 
-/* What went wrong at the last launch; false when that is not known. */
-static bool print_refusal(struct cli *cli, struct json_object *x)
-{
-    _cleanup_json_ struct json_object *w = NULL;
-    struct err err = ERR_INIT;
-    const char *path =
-        cli_path(cli, "/v1/workloads/%llu", (unsigned long long)cli_json_int(x, "id", 0));
-
-    if (!waits_for(x, "backoff") || cli_get(cli, path, &w, &err) < 0 ||
-        cli_json_text(w, "message") == NULL)
-        return false;
-    cli_wrap(cli->out, sentence(cli, cli_json_text(w, "message")), 2, cli->style.width - 2);
-    return true;
-}
-
 static void print_waiting(struct cli *cli, struct json_object *x)
 {
     const char *remedy = cli_json_text(x, "remedy"), *evicted = cli_json_text(x, "last_eviction");
 
     print_title(cli, x);
     cli_wrap(cli->out, sentence(cli, cli_json_text(x, "sentence")), 2, cli->style.width - 2);
-    if (!print_refusal(cli, x) && remedy)
+    if (remedy)
         cli_wrap(cli->out, sentence(cli, remedy), 2, cli->style.width - 2);
     fputc('\n', cli->out);
     print_numbers(cli, x);

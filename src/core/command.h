@@ -109,7 +109,8 @@ struct core_command {
     struct err err;
     struct arena arena;
     struct model_team *ret_team;
-    struct model_explanation *ret_explanation;
+    struct model_explanation *ret_explanation; /* without sentences: the API makes them when it
+                                                  has taken out what its reader may not see */
     const char **ret_reasons; /* NULL entries: not pending */
     uint32_t *ret_positions;
     int32_t *ret_stopping; /* tasks of what runs that have been asked to stop, to start again */

@@ -10,6 +10,8 @@
 static const char *describe_cause(struct core *core, const struct sched_decision *d)
 {
     struct core_workload *other = map_get(&core->workloads, d->on_behalf_of);
+    const struct core_workload *w = map_get(&core->workloads, d->workload);
+    bool same_team = other && w && other->team == w->team;
 
     switch (d->cause) {
     case SCHED_CAUSE_FITS:
@@ -25,11 +27,12 @@ static const char *describe_cause(struct core *core, const struct sched_decision
     }
     if (d->kind == SCHED_HOLD)
         return "others are asked to give way for it";
+    /* Read by all who see the workload: work of another team is not named; see evicted_data(). */
     return model_eviction_describe(
         &(struct model_eviction){
             .cause = sched_cause_name(d->cause),
-            .for_id = d->on_behalf_of,
-            .for_name = other ? other->name : NULL,
+            .for_id = same_team ? other->id : 0,
+            .for_name = same_team ? other->name : NULL,
             .for_team = other ? other->team->row.name : NULL,
             .gpu_milli = other ? other->shape->gpu_milli : 0,
         },
@@ -179,6 +182,29 @@ static int64_t taken_from(const struct sched_decisions *decisions, uint64_t work
     return milli;
 }
 
+/* All there is to say; the API leaves out what its reader may not see. */
+static const char *evicted_data(struct core *core, const struct sched_decision *d,
+                                int64_t gpu_milli)
+{
+    const struct core_workload *other = map_get(&core->workloads, d->on_behalf_of);
+    _cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
+    struct json_writer w;
+
+    json_writer_init(&w, &text);
+    json_begin_object(&w);
+    json_key_string(&w, "cause", sched_cause_name(d->cause));
+    json_key_i64(&w, "on_behalf_of", (int64_t)d->on_behalf_of);
+    if (other) {
+        json_key_string(&w, "for_name", other->name);
+        json_key_string(&w, "for_team", other->team->row.name);
+        json_key_i64(&w, "asked_milli", other->shape->gpu_milli);
+    }
+    json_key_i64(&w, "gpu_milli", gpu_milli);
+    json_key_i64(&w, "price_ms", d->price_ms);
+    json_end_object(&w);
+    return arena_strdup(&core->turn, strbuf_str(&text));
+}
+
 /* Once a workload and turn, however many of its tasks go. */
 static void announce_eviction(struct core *core, struct core_workload *w,
                               const struct sched_decision *d, int64_t gpu_milli)
@@ -188,14 +214,8 @@ static void announce_eviction(struct core *core, struct core_workload *w,
     w->evicted_ms = core->now_ms;
     core_workload_set_message(w, "%s", why);
     core_record_workload(core, w);
-    core_record_workload_event(
-        core, w, -1, MODEL_EVENT_EVICTED,
-        arena_printf(&core->turn,
-                     "{\"cause\":\"%s\",\"on_behalf_of\":%llu,\"gpu_milli\":%lld,"
-                     "\"price_ms\":%lld}",
-                     sched_cause_name(d->cause), (unsigned long long)d->on_behalf_of,
-                     (long long)gpu_milli, (long long)d->price_ms),
-        "%s", why);
+    core_record_workload_event(core, w, -1, MODEL_EVENT_EVICTED, evicted_data(core, d, gpu_milli),
+                               "%s", why);
 }
 
 static void decided_evict(struct core *core, struct core_workload *w,

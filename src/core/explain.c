@@ -7,61 +7,148 @@
 static const char *basis_name(enum sched_start_basis basis)
 {
     static const char *const names[] = {
-        [SCHED_START_UNKNOWN] = "unknown",    [SCHED_START_NOW] = "now",
-        [SCHED_START_VICTIMS] = "victims",    [SCHED_START_LIMITS] = "limits",
-        [SCHED_START_EXPECTED] = "expected",  [SCHED_START_BACKOFF] = "backoff",
-        [SCHED_START_WINDOW] = "maintenance", [SCHED_START_RESERVED] = "reserved",
+        [SCHED_START_UNKNOWN] = "unknown",     [SCHED_START_NOW] = "now",
+        [SCHED_START_VICTIMS] = "victims",     [SCHED_START_LIMITS] = "limits",
+        [SCHED_START_EXPECTED] = "expected",   [SCHED_START_BACKOFF] = "backoff",
+        [SCHED_START_WINDOW] = "maintenance",  [SCHED_START_RESERVED] = "reserved",
+        [SCHED_START_PROTECTED] = "protected",
     };
     return names[basis];
 }
 
-static struct model_explanation_holder holder_of(struct core *core, uint64_t id, int64_t gpu_milli,
+static struct model_explanation_holder holder_of(struct core *core, uint64_t id, int64_t amount,
                                                  struct arena *arena)
 {
     const struct core_workload *w = map_get(&core->workloads, id);
 
     if (w == NULL)
         return (struct model_explanation_holder){0};
-    return (struct model_explanation_holder){w->id, arena_strdup(arena, w->name),
-                                             arena_strdup(arena, w->team->row.name), gpu_milli};
+    return (struct model_explanation_holder){.id = w->id,
+                                             .name = arena_strdup(arena, w->name),
+                                             .team = arena_strdup(arena, w->team->row.name),
+                                             .amount = amount};
+}
+
+static void fill_quota(struct core *core, const struct core_workload *w,
+                       const struct sched_explanation *s, struct arena *arena,
+                       struct model_explanation *x)
+{
+    const struct core_team *team = map_get(&core->teams, s->team);
+    const struct core_team *over = s->over_team ? map_get(&core->teams, s->over_team) : NULL;
+
+    team = team ? team : w->team;
+    x->team = arena_strdup(arena, team->row.name);
+    x->hard_quota = team->row.quota == MODEL_QUOTA_HARD;
+    x->firm = s->firm;
+    x->gpu_type = arena_strdup(arena, s->gpu_type);
+    x->used = s->used;
+    x->guarantee = s->guarantee;
+    x->limit = s->limit;
+    x->share = s->share;
+    x->over_team = over ? arena_strdup(arena, over->row.name) : NULL;
+    x->guarantees = s->guarantees;
+    x->capacity = s->capacity;
+}
+
+static const char *node_state(const struct core *core, const struct core_node *n)
+{
+    if (n->row.state != MODEL_NODE_UP)
+        return model_node_state_name(n->row.state);
+    if (n->row.drained)
+        return "drained";
+    return n->row.window_until_ms > core->now_ms ? "maintenance" : "up";
+}
+
+static void fill_nodes(struct core *core, const struct sched_explanation *s, struct arena *arena,
+                       struct model_explanation *x)
+{
+    struct model_explanation_node *nodes =
+        arena_new_array(arena, struct model_explanation_node, s->node_count);
+
+    for (uint32_t i = 0; i < s->node_count; i++) {
+        const struct core_node *n = map_get(&core->nodes, s->nodes[i]);
+
+        if (n == NULL)
+            continue;
+        if (i == 0 && s->reason == SCHED_REASON_MAINTENANCE) {
+            x->window_from_ms = n->row.window_from_ms;
+            x->window_until_ms = n->row.window_until_ms;
+        }
+        nodes[x->node_count++] =
+            (struct model_explanation_node){arena_strdup(arena, n->row.name), node_state(core, n)};
+    }
+    x->nodes = nodes;
+}
+
+static void fill_holders(struct core *core, const struct sched_explanation *s, struct arena *arena,
+                         struct model_explanation *x)
+{
+    struct model_explanation_holder *holders =
+        arena_new_array(arena, struct model_explanation_holder, s->holder_count);
+    const struct core_workload *other = map_get(&core->workloads, s->waits_for);
+
+    x->waits_for = holder_of(core, s->waits_for, 0, arena);
+    x->budget = other ? other->shape->model->max_unavailable : 0;
+    for (uint32_t i = 0; i < s->holder_count; i++) {
+        holders[x->holder_count] = holder_of(core, s->holders[i], s->holder_amount[i], arena);
+        x->holder_count += holders[x->holder_count].id != 0;
+    }
+    x->holders = holders;
+}
+
+/* Who gives way for its promise has the grace of its own to do so. */
+static void fill_deadline(struct core *core, const struct sched_explanation *s,
+                          struct model_explanation *x)
+{
+    for (uint32_t i = 0; s->reason == SCHED_REASON_HELD && i < s->holder_count; i++) {
+        const struct core_workload *v = map_get(&core->workloads, s->holders[i]);
+
+        if (v == NULL || v->evicted_ms == 0)
+            continue;
+        int64_t gone_ms = v->evicted_ms + v->shape->model->grace_ms;
+        x->start_ms = gone_ms > x->start_ms ? gone_ms : x->start_ms;
+    }
 }
 
 static void fill_numbers(struct core *core, const struct core_workload *w,
                          const struct sched_explanation *s, struct arena *arena,
                          struct model_explanation *x)
 {
-    const struct core_team *team = map_get(&core->teams, s->team);
-    const struct core_node *node = s->node ? map_get(&core->nodes, s->node) : NULL;
-    struct model_explanation_holder *holders =
-        arena_new_array(arena, struct model_explanation_holder, s->holder_count);
-
     x->reason = sched_reason_name(s->reason);
     x->resource = (enum model_resource)s->resource;
     x->asked = s->asked;
+    x->each = s->each;
     x->free = s->free;
+    x->most = s->most;
     x->missing = s->missing;
-    x->team = arena_strdup(arena, team ? team->row.name : w->team->row.name);
-    x->gpu_type = arena_strdup(arena, s->gpu_type);
-    x->used = s->used;
-    x->guarantee = s->guarantee;
-    x->limit = s->limit;
-    x->share = s->share;
+    x->less = s->less;
+    x->less_tasks = (int32_t)s->less_tasks;
+    x->takes = s->takes;
+    x->gang = (int32_t)s->gang;
+    x->fitting = (int32_t)s->fitting;
+    x->level = arena_strdup(arena, s->level);
+    x->domain = arena_strdup(arena, s->domain);
     x->position = (int32_t)s->position;
     x->pending = (int32_t)s->pending;
     x->start_ms = s->start_ms;
     x->basis = basis_name(s->basis);
-    x->waits_for = holder_of(core, s->waits_for, 0, arena);
-    if (node) {
-        x->node = arena_strdup(arena, node->row.name);
-        x->window_from_ms = node->row.window_from_ms;
-        x->window_until_ms = node->row.window_until_ms;
-    }
     x->run_ms = s->run_ms;
-    for (uint32_t i = 0; i < s->holder_count; i++) {
-        holders[x->holder_count] = holder_of(core, s->holders[i], s->holder_gpu_milli[i], arena);
-        x->holder_count += holders[x->holder_count].id != 0;
-    }
-    x->holders = holders;
+    fill_quota(core, w, s, arena, x);
+    fill_nodes(core, s, arena, x);
+    fill_holders(core, s, arena, x);
+    fill_deadline(core, s, x);
+}
+
+static void fill_request(const struct model_shape *shape, struct arena *arena,
+                         struct model_explanation *x)
+{
+    const struct model_request *request = &shape->groups[0].request;
+
+    x->tasks = shape->task_count;
+    x->request = model_request_describe(request, arena);
+    x->type = request->gpu_type_count == 1 ? arena_strdup(arena, request->gpu_types[0]) : NULL;
+    x->asks_gpu = request->device_count > 0 || request->mig_count > 0;
+    x->idle_only = shape->class_ == MODEL_BATCH;
 }
 
 int core_command_explain(struct core *core, struct core_command *c)
@@ -83,14 +170,12 @@ int core_command_explain(struct core *core, struct core_command *c)
     x->own_team = arena_strdup(&c->arena, w->team->row.name);
     x->state = w->state;
     x->now_ms = core->now_ms;
-    x->tasks = w->shape->model->task_count;
-    x->request = model_request_describe(&w->shape->model->groups[0].request, &c->arena);
+    x->message = arena_strdup(&c->arena, w->message);
+    fill_request(w->shape->model, &c->arena, x);
     x->last_eviction = w->evicted_ms ? arena_strdup(&c->arena, w->message) : NULL;
     x->last_eviction_ms = w->evicted_ms;
     if (sched_explain(core->sched, w->id, core->now_ms, &s) == 0)
         fill_numbers(core, w, &s, &c->arena, x);
-    x->sentence = model_explanation_sentence(x, &c->arena);
-    x->remedy = model_explanation_remedy(x, &c->arena);
     c->ret_explanation = x;
     core_command_finish(c, 0);
     return 0;
@@ -103,15 +188,15 @@ int core_command_explain_brief(struct core *core, struct core_command *c)
     c->ret_stopping = arena_new_array(&c->arena, int32_t, c->id_count);
     for (size_t i = 0; i < c->id_count; i++) {
         const struct core_workload *w = map_get(&core->workloads, c->ids[i]);
-        struct sched_explanation s;
+        enum sched_reason reason;
 
         if (w && w->state == MODEL_WORKLOAD_RUNNING)
             c->ret_stopping[i] = w->stopping;
         if (w == NULL || w->state != MODEL_WORKLOAD_PENDING ||
-            sched_explain(core->sched, w->id, core->now_ms, &s) < 0)
+            sched_explain_brief(core->sched, w->id, core->now_ms, &reason, &c->ret_positions[i]) <
+                0)
             continue;
-        c->ret_reasons[i] = sched_reason_name(s.reason);
-        c->ret_positions[i] = s.position;
+        c->ret_reasons[i] = sched_reason_name(reason);
     }
     core_command_finish(c, 0);
     return 0;

@@ -38,15 +38,60 @@ static const char *so_much_is(const struct say *s, int64_t v)
                         one ? "is" : "are");
 }
 
-/* "'train' (81)" */
+/* "'train' (81)", or "work of team nlp" where it must not be named. */
 static const char *workload(const struct say *s, const struct model_explanation_holder *h)
 {
+    if (h->id == 0)
+        return arena_printf(s->arena, "work of team %s", h->team ? h->team : "?");
     return arena_printf(s->arena, "'%s' (%" PRIu64 ")", h->name ? h->name : "", h->id);
+}
+
+static bool waits_for_somebody(const struct say *s)
+{
+    return s->x->waits_for.team != NULL;
 }
 
 static const char *team(const struct say *s)
 {
     return s->x->team ? s->x->team : s->x->own_team ? s->x->own_team : "?";
+}
+
+static const char *own_team(const struct say *s)
+{
+    return s->x->own_team ? s->x->own_team : team(s);
+}
+
+/* "team nlp", "team research, to which team nlp belongs,": whose limit or guarantee binds. */
+static const char *whose(const struct say *s)
+{
+    if (strcmp(team(s), own_team(s)) == 0)
+        return arena_printf(s->arena, "team %s", team(s));
+    return arena_printf(s->arena, "team %s, to which team %s belongs,", team(s), own_team(s));
+}
+
+/* " of type H100", where the numbers are of one type. */
+static const char *of_type(const struct say *s)
+{
+    return s->x->gpu_type ? arena_printf(s->arena, " of type %s", s->x->gpu_type) : "";
+}
+
+/* Likewise where the request accepts that type alone. */
+static const char *of_own_type(const struct say *s)
+{
+    const char *type = s->x->gpu_type ? s->x->gpu_type : s->x->type;
+
+    if (type == NULL || s->x->resource != MODEL_GPU_MILLI)
+        return "";
+    return arena_printf(s->arena, " of type %s", type);
+}
+
+/* "2026-12-01 05:10 UTC"; seconds where there are any. */
+static const char *moment(const struct say *s, int64_t ms)
+{
+    char text[CLOCK_TEXT_MAX];
+
+    clock_format_utc(ms, text);
+    return arena_printf(s->arena, "%.10s %.*s UTC", text, ms % 60000 == 0 ? 5 : 8, text + 11);
 }
 
 /* ---- sentences -------------------------------------------------------------------------- */
@@ -68,12 +113,6 @@ static void say_too_large(const struct say *s)
                 amount(s, s->x->asked));
 }
 
-/* " of type H100", where the numbers are of one type. */
-static const char *of_type(const struct say *s)
-{
-    return s->x->gpu_type ? arena_printf(s->arena, " of type %s", s->x->gpu_type) : "";
-}
-
 static void say_above_limit(const struct say *s)
 {
     strbuf_addf(s->out, "it asks for %s, above the limit of team %s, %s%s", amount(s, s->x->asked),
@@ -90,106 +129,267 @@ static void say_above_guarantee(const struct say *s)
 
 static void say_team_limit(const struct say *s)
 {
-    strbuf_addf(s->out, "team %s is at its limit of %s%s: it uses %s, and this asks for %s",
-                team(s), amount(s, s->x->limit), of_type(s), amount(s, s->x->used),
-                amount(s, s->x->asked));
+    const struct model_explanation *x = s->x;
+    const char *limit = x->hard_quota ? "hard quota" : "limit";
+
+    if (x->used >= x->limit)
+        strbuf_addf(s->out, "%s is at its %s of %s%s: it uses %s", whose(s), limit,
+                    amount(s, x->limit), of_type(s), amount(s, x->used));
+    else
+        strbuf_addf(s->out, "%s has a %s of %s%s and uses %s", whose(s), limit, amount(s, x->limit),
+                    of_type(s), amount(s, x->used));
+    strbuf_addf(s->out, ", and this asks for %s", amount(s, x->asked));
 }
 
 static void say_team_guarantee(const struct say *s)
 {
-    strbuf_addf(s->out,
-                "team %s is at its guarantee of %s%s for work that cannot be preempted, and this "
-                "asks for %s",
-                team(s), amount(s, s->x->guarantee), of_type(s), amount(s, s->x->asked));
+    const struct model_explanation *x = s->x;
+
+    if (x->firm)
+        strbuf_addf(s->out,
+                    "work that cannot be preempted stays within the guarantee, and %s has one of "
+                    "%s%s: such work uses %s, and this asks for %s",
+                    whose(s), amount(s, x->guarantee), of_type(s), amount(s, x->used),
+                    amount(s, x->asked));
+    else
+        strbuf_addf(s->out,
+                    "it does not burst, so it stays within the guarantee, and %s has one of %s%s: "
+                    "it uses %s, and this asks for %s",
+                    whose(s), amount(s, x->guarantee), of_type(s), amount(s, x->used),
+                    amount(s, x->asked));
 }
 
 static void say_backoff(const struct say *s)
 {
-    strbuf_adds(s->out, "it could not be launched and waits before the next attempt");
+    if (s->x->message)
+        strbuf_adds(s->out, s->x->message);
+    else
+        strbuf_adds(s->out, "it could not be launched and waits before the next attempt");
+}
+
+static void say_stopping(const struct say *s)
+{
+    strbuf_adds(s->out, "what ran of it before is still stopping; until that has stopped it does "
+                        "not start again");
+}
+
+/* "'a' (3)", "'a' (3) and 2 others" */
+static const char *who_stops(const struct say *s)
+{
+    const struct model_explanation *x = s->x;
+    int32_t count = -1;
+
+    for (int32_t i = 0; i < x->holder_count; i++)
+        count += x->holders[i].id ? 1 : x->holders[i].count;
+    if (count < 0)
+        return NULL;
+    if (count == 0)
+        return workload(s, &x->holders[0]);
+    return arena_printf(s->arena, "%s and %d other%s", workload(s, &x->holders[0]), count,
+                        count == 1 ? "" : "s");
 }
 
 static void say_held(const struct say *s)
 {
-    strbuf_addf(s->out,
-                "its place (%s) is promised: it starts when those who give way have stopped",
-                amount(s, s->x->asked));
+    const char *who = who_stops(s);
+    bool many = s->x->holder_count > 1 || (s->x->holder_count == 1 && s->x->holders[0].count > 1);
+
+    strbuf_addf(s->out, "its place (%s) is promised: it starts when ", amount(s, s->x->asked));
+    if (who)
+        strbuf_addf(s->out, "%s %s stopped", who, many ? "have" : "has");
+    else
+        strbuf_adds(s->out, "that is free");
 }
 
 static void say_reserved(const struct say *s)
 {
-    if (s->x->waits_for.id)
+    if (waits_for_somebody(s))
         strbuf_addf(s->out, "starting it now would delay %s, which has the next place",
                     workload(s, &s->x->waits_for));
     else
         strbuf_adds(s->out, "starting it now would delay a larger one that has the next place");
 }
 
+/* "; 3 of the 4 tasks that must start together fit now" */
+static void say_fitting(const struct say *s)
+{
+    const struct model_explanation *x = s->x;
+
+    if (x->gang > 1 && x->fitting > 0)
+        strbuf_addf(s->out, "; %d of the %d tasks that must start together %s now", x->fitting,
+                    x->gang, x->fitting == 1 ? "fits" : "fit");
+}
+
 static void say_topology(const struct say *s)
 {
-    strbuf_addf(s->out, "it asks for %s in one domain: %s free in total, but in no single one",
-                amount(s, s->x->asked), so_much_is(s, s->x->free));
+    const struct model_explanation *x = s->x;
+    const char *level = x->level ? x->level : "domain";
+
+    strbuf_addf(s->out, "it needs one %s that holds all of it (%s)", level, amount(s, x->asked));
+    if (x->domain)
+        strbuf_addf(s->out, ": the best, '%s', has room for %d of its %d tasks", x->domain,
+                    x->fitting, x->gang);
+    else
+        strbuf_addf(s->out, ": %s free in total, but in no single %s", so_much_is(s, x->free),
+                    level);
 }
 
 static void say_fragmented(const struct say *s)
 {
-    strbuf_addf(s->out, "it asks for %s: %s free in total, but in pieces too small for a task (%s)",
-                amount(s, s->x->asked), so_much_is(s, s->x->free),
-                s->x->request ? s->x->request : "as asked");
+    const struct model_explanation *x = s->x;
+    bool part = x->asks_gpu && x->each < 1000;
+
+    strbuf_addf(s->out, "it asks for %s%s: %s free in total, but ", amount(s, x->asked),
+                of_own_type(s), so_much_is(s, x->free));
+    if (x->gang > 1 && x->each <= x->most)
+        strbuf_adds(s->out, "not where all of its tasks fit");
+    else
+        strbuf_addf(s->out, "at most %s on one %s", amount(s, x->most), part ? "GPU" : "node");
+    say_fitting(s);
+}
+
+/* "'gpu-01' (drained), 'gpu-02' (down)" */
+static const char *node_list(const struct say *s, bool states)
+{
+    _cleanup_strbuf_ struct strbuf list = STRBUF_INIT;
+
+    for (int32_t i = 0; i < s->x->node_count; i++) {
+        strbuf_addf(&list, "%s'%s'", i ? ", " : "", s->x->nodes[i].name);
+        if (states)
+            strbuf_addf(&list, " (%s)", s->x->nodes[i].state);
+    }
+    return arena_strdup(s->arena, strbuf_str(&list));
 }
 
 static void say_nodes_down(const struct say *s)
 {
     strbuf_adds(s->out, "only nodes that are down or drained could hold it");
+    if (s->x->node_count > 0)
+        strbuf_addf(s->out, ": %s", node_list(s, true));
 }
 
 static void say_maintenance(const struct say *s)
 {
     const struct model_explanation *x = s->x;
-    char from[CLOCK_TEXT_MAX], until[CLOCK_TEXT_MAX];
+    const char *nodes = x->node_count > 0 ? node_list(s, false) : "?";
+    const char *plural = x->node_count > 1 ? "s" : "", *are = x->node_count > 1 ? "are" : "is";
 
-    clock_format_utc(x->window_from_ms, from);
-    clock_format_utc(x->window_until_ms, until);
-    if (x->run_ms > 0)
+    if (x->window_from_ms > x->now_ms)
         strbuf_addf(s->out,
-                    "the maintenance of node '%s' begins at %s, and this would not end before",
-                    x->node ? x->node : "?", from);
+                    "node%s %s %s under maintenance from %s until %s, and this would not end "
+                    "before",
+                    plural, nodes, are, moment(s, x->window_from_ms),
+                    moment(s, x->window_until_ms));
     else
-        strbuf_addf(s->out, "node '%s' is under maintenance until %s", x->node ? x->node : "?",
-                    until);
+        strbuf_addf(s->out, "node%s %s %s under maintenance until %s", plural, nodes, are,
+                    moment(s, x->window_until_ms));
+}
+
+/* What is scarce beside the GPUs, or all that it asks for. */
+static void say_host(const struct say *s, const char *what)
+{
+    const struct model_explanation *x = s->x;
+
+    if (x->asks_gpu)
+        strbuf_addf(s->out, "GPUs are free, but not with the %s beside them: ", what);
+    strbuf_addf(s->out, "%s asks for %s, and ", x->tasks > 1 ? "a task" : "it", amount(s, x->each));
+    if (x->most == 0)
+        strbuf_adds(s->out, "no such node has any left");
+    else if (x->each > x->most)
+        strbuf_addf(s->out, "the most that is free on one node is %s", amount(s, x->most));
+    else
+        strbuf_adds(s->out, "not all of its tasks find that");
+    say_fitting(s);
 }
 
 static void say_cpu(const struct say *s)
 {
-    strbuf_addf(s->out, "GPUs are free, but not with the cores beside them: it asks for %s",
-                amount(s, s->x->asked));
+    say_host(s, "cores");
 }
 
 static void say_memory(const struct say *s)
 {
-    strbuf_addf(s->out, "GPUs are free, but not with the memory beside them: it asks for %s",
-                amount(s, s->x->asked));
+    say_host(s, "memory");
 }
 
-/* A team that uses its guarantee has no claim on more: it waits for what others leave. */
+/* Why it takes no place from others. */
+static void say_no_right(const struct say *s)
+{
+    const struct model_explanation *x = s->x;
+    int64_t after = x->used + x->asked, most = x->share > x->guarantee ? x->share : x->guarantee;
+
+    if (x->idle_only)
+        strbuf_adds(s->out, "; batch work uses what all others leave idle");
+    else if (after <= most)
+        strbuf_addf(s->out,
+                    "; team %s is entitled to it (it uses %s of %s), but nothing that runs may be "
+                    "evicted for it",
+                    team(s), amount(s, x->used), amount(s, most));
+    else if (x->guarantee == 0)
+        strbuf_addf(s->out,
+                    "; team %s has no guarantee and a fair share of %s, of which it uses %s: what "
+                    "is above comes from what others leave idle",
+                    team(s), amount(s, x->share), amount(s, x->used));
+    else
+        strbuf_addf(s->out,
+                    "; team %s uses %s of its guarantee of %s (fair share %s), and what is above "
+                    "comes from what others leave idle",
+                    team(s), amount(s, x->used), amount(s, x->guarantee), amount(s, x->share));
+}
+
+static void say_asked_and_free(const struct say *s)
+{
+    strbuf_addf(s->out, "it asks for %s%s, and %s free where it could run", amount(s, s->x->asked),
+                of_own_type(s), so_much_is(s, s->x->free));
+    say_fitting(s);
+}
+
 static void say_no_capacity(const struct say *s)
+{
+    say_asked_and_free(s);
+    say_no_right(s);
+}
+
+static void say_overcommitted(const struct say *s)
 {
     const struct model_explanation *x = s->x;
 
-    strbuf_addf(s->out, "it asks for %s, and %s free where it could run", amount(s, x->asked),
-                so_much_is(s, x->free));
-    if (x->guarantee > 0 && x->used + x->asked > x->guarantee)
-        strbuf_addf(s->out,
-                    "; team %s uses %s of its guarantee of %s, and what is above it comes from "
-                    "what others leave idle",
-                    team(s), amount(s, x->used), amount(s, x->guarantee));
-    else if (x->guarantee == 0)
-        strbuf_addf(s->out, "; team %s has no guarantee and uses what others leave idle", team(s));
+    strbuf_addf(s->out,
+                "team %s is within its guarantee of %s, but the guarantees of %s%s add up to %s, "
+                "and %s %s: who uses his own guarantee loses nothing",
+                team(s), amount(s, x->guarantee), x->over_team ? "the teams of " : "all teams",
+                x->over_team ? x->over_team : "", amount(s, x->guarantees),
+                x->over_team ? "it has" : "there are", amount(s, x->capacity));
+}
+
+static void say_protected(const struct say *s)
+{
+    say_asked_and_free(s);
+    strbuf_adds(s->out, "; what it may take the place of has not had its minimum run time yet");
+}
+
+static void say_budget(const struct say *s)
+{
+    say_asked_and_free(s);
+    strbuf_addf(s->out,
+                "; %s, which would have to give way, may have no more than %d of its tasks "
+                "missing at once (max_unavailable)",
+                waits_for_somebody(s) ? workload(s, &s->x->waits_for) : "a service", s->x->budget);
+}
+
+static void say_promised(const struct say *s)
+{
+    strbuf_addf(s->out, "%s free, but promised to ", so_much_is(s, s->x->free));
+    if (waits_for_somebody(s))
+        strbuf_addf(s->out, "%s, which waits for others to stop", workload(s, &s->x->waits_for));
+    else
+        strbuf_adds(s->out, "others that wait for stops");
 }
 
 static void say_behind(const struct say *s)
 {
     strbuf_addf(s->out, "others come first: it is number %d of %d that wait in team %s",
-                s->x->position, s->x->pending, s->x->own_team ? s->x->own_team : team(s));
+                s->x->position, s->x->pending, own_team(s));
 }
 
 /* ---- remedies --------------------------------------------------------------------------- */
@@ -218,31 +418,78 @@ static void advise_guarantee(const struct say *s)
                 amount(s, s->x->guarantee));
 }
 
-/* What the scheduler found: whose end helps, how much less would do. */
-static void advise_waiting(const struct say *s)
+/* The next part of a remedy: " or" before all but the first. */
+static void or_else(const struct say *s, const char *first)
+{
+    strbuf_adds(s->out, s->out->len > 0 ? ", or " : first);
+}
+
+static void advise_end(const struct say *s, const char *ends)
 {
     const struct model_explanation *x = s->x;
 
-    if (x->waits_for.id && x->waits_for.id == x->id) {
-        strbuf_adds(s->out, "it starts again when its own tasks have stopped and there is room");
+    if (!waits_for_somebody(s))
         return;
-    }
-    if (x->waits_for.id) {
-        strbuf_addf(s->out, "it starts when %s", workload(s, &x->waits_for));
-        if (x->waits_for.team && x->own_team && strcmp(x->waits_for.team, x->own_team) != 0)
-            strbuf_addf(s->out, " of team %s", x->waits_for.team);
-        strbuf_adds(s->out, " ends or gives way");
-    }
-    if (x->missing > 0 && x->missing < x->asked)
-        strbuf_addf(s->out, "%s with %s less", x->waits_for.id ? ", or" : "it would start now",
-                    amount(s, x->missing));
-    else if (x->missing > 0 && x->waits_for.id == 0)
-        strbuf_addf(s->out, "it starts once %s more can be had", amount(s, x->missing));
+    strbuf_addf(s->out, "it starts when %s", workload(s, &x->waits_for));
+    if (x->waits_for.id && x->own_team && strcmp(x->waits_for.team, x->own_team) != 0)
+        strbuf_addf(s->out, " of team %s", x->waits_for.team);
+    strbuf_addf(s->out, " %s", ends);
+}
+
+/* "it would start now with 2 GPUs less (2 of its 6 tasks), which takes 1 GPU from others" */
+static void advise_less(const struct say *s)
+{
+    const struct model_explanation *x = s->x;
+
+    if (x->less == 0)
+        return;
+    or_else(s, "");
+    if (x->resource != MODEL_GPU_MILLI && x->gang > 1)
+        strbuf_addf(s->out, "it would start now if each of its tasks asked for %s less",
+                    amount(s, x->less / x->gang));
+    else
+        strbuf_addf(s->out, "it would start now with %s%s less", amount(s, x->less),
+                    of_own_type(s));
+    if (x->less_tasks > 0)
+        strbuf_addf(s->out, " (%d of the %d tasks)", x->gang - x->less_tasks, x->gang);
+    if (x->takes > 0)
+        strbuf_addf(s->out, ", taking %s from others",
+                    model_amount_describe(MODEL_GPU_MILLI, x->takes, s->arena));
+}
+
+/* What the scheduler found: whose end helps, how much less would do. */
+static void advise_waiting(const struct say *s)
+{
+    advise_end(s, "ends");
+    advise_less(s);
+    if (s->out->len == 0 && s->x->missing > 0)
+        strbuf_addf(s->out, "it starts once %s more can be had", amount(s, s->x->missing));
+}
+
+static void advise_team_limit(const struct say *s)
+{
+    advise_end(s, "ends");
+    advise_less(s);
+    or_else(s, "it starts when work of that team ends, or ");
+    strbuf_addf(s->out, "an administrator can raise the %s of team %s",
+                s->x->hard_quota ? "guarantee" : "limit", team(s));
+}
+
+static void advise_team_guarantee(const struct say *s)
+{
+    advise_end(s, "ends");
+    advise_less(s);
+    or_else(s, "it starts when such work ends, or ");
+    strbuf_addf(s->out, "now if it %s, should there be room",
+                s->x->firm ? "may be preempted" : "may burst");
 }
 
 static void advise_backoff(const struct say *s)
 {
-    strbuf_addf(s->out, "see 'allot logs %" PRIu64 "' for why it could not be launched", s->x->id);
+    strbuf_addf(s->out,
+                "it is tried again by itself; if the fault is its own, stop it (allot stop "
+                "%" PRIu64 ") and submit it anew",
+                s->x->id);
 }
 
 static void advise_nodes(const struct say *s)
@@ -270,26 +517,56 @@ static void advise_maintenance(const struct say *s)
 
 static void advise_cpu(const struct say *s)
 {
-    strbuf_adds(s->out, "ask for less cpu beside each GPU, or wait for cores to come free");
+    advise_less(s);
+    or_else(s, "ask for less cpu in each task, or ");
+    strbuf_adds(s->out, "wait for cores to come free");
 }
 
 static void advise_memory(const struct say *s)
 {
-    strbuf_adds(s->out, "ask for less memory beside each GPU, or wait for some to come free");
+    advise_less(s);
+    or_else(s, "ask for less memory in each task, or ");
+    strbuf_adds(s->out, "wait for some to come free");
 }
 
 static void advise_topology(const struct say *s)
 {
-    strbuf_adds(s->out, "it starts when one domain has room; with topology 'preferred' it need "
-                        "not wait for that");
+    advise_less(s);
+    or_else(s, "it starts when one has room; ");
+    strbuf_adds(s->out, "with topology 'preferred' it need not wait for that");
+}
+
+static void advise_overcommitted(const struct say *s)
+{
+    advise_end(s, "ends");
+    advise_less(s);
+    or_else(s, "it starts when work of other teams ends, or ");
+    strbuf_adds(s->out, "an administrator can lower guarantees that are not needed");
+}
+
+static void advise_protected(const struct say *s)
+{
+    if (waits_for_somebody(s))
+        strbuf_addf(s->out, "it takes the place of %s as soon as that time is over",
+                    workload(s, &s->x->waits_for));
+    advise_less(s);
+}
+
+static void advise_budget(const struct say *s)
+{
+    advise_less(s);
+    or_else(s, "it starts when what is missing there runs again, or ");
+    strbuf_adds(s->out, "when other work ends");
 }
 
 static void advise_behind(const struct say *s)
 {
-    if (s->x->waits_for.id)
-        advise_waiting(s);
+    if (waits_for_somebody(s))
+        strbuf_addf(s->out, "next is %s; a higher priority moves it up inside its team",
+                    workload(s, &s->x->waits_for));
     else
-        strbuf_adds(s->out, "it starts when those before it have; a higher priority moves it up");
+        strbuf_adds(s->out, "it starts when those before it have; a higher priority moves it up "
+                            "inside its team");
 }
 
 static const struct reason {
@@ -302,9 +579,10 @@ static const struct reason {
     {"too_large", say_too_large, advise_largest},
     {"above_limit", say_above_limit, advise_limit},
     {"above_guarantee", say_above_guarantee, advise_guarantee},
-    {"team_limit", say_team_limit, advise_waiting},
-    {"team_guarantee", say_team_guarantee, advise_waiting},
+    {"team_limit", say_team_limit, advise_team_limit},
+    {"team_guarantee", say_team_guarantee, advise_team_guarantee},
     {"backoff", say_backoff, advise_backoff},
+    {"stopping", say_stopping, NULL},
     {"held", say_held, NULL},
     {"reserved", say_reserved, advise_shorter},
     {"topology", say_topology, advise_topology},
@@ -313,7 +591,11 @@ static const struct reason {
     {"maintenance", say_maintenance, advise_maintenance},
     {"cpu", say_cpu, advise_cpu},
     {"memory", say_memory, advise_memory},
+    {"protected", say_protected, advise_protected},
+    {"budget", say_budget, advise_budget},
+    {"overcommitted", say_overcommitted, advise_overcommitted},
     {"no_capacity", say_no_capacity, advise_waiting},
+    {"promised", say_promised, NULL},
     {"behind", say_behind, advise_behind},
 };
 
@@ -372,21 +654,29 @@ const char *model_explanation_remedy(const struct model_explanation *x, struct a
 
 /* ---- evictions -------------------------------------------------------------------------- */
 
+/* "'train' (83)", "work of team nlp", "other work" */
+static const char *winner(const struct model_eviction *e, struct arena *arena)
+{
+    if (e->for_id)
+        return arena_printf(arena, "'%s' (%" PRIu64 ")", e->for_name ? e->for_name : "", e->for_id);
+    return e->for_team ? arena_printf(arena, "work of team %s", e->for_team) : "other work";
+}
+
 const char *model_eviction_describe(const struct model_eviction *e, struct arena *arena)
 {
-    const char *who = e->for_id ? arena_printf(arena, "'%s' (%" PRIu64 ")",
-                                               e->for_name ? e->for_name : "", e->for_id)
-                                : "other work";
+    const char *who = winner(e, arena);
     const char *what =
         e->gpu_milli > 0 ? model_amount_describe(MODEL_GPU_MILLI, e->gpu_milli, arena) : "what";
 
     if (e->cause == NULL)
         return "never evicted";
     if (strcmp(e->cause, "preempt") == 0)
-        return arena_printf(arena, "preempted: %s of the same team comes first", who);
+        return arena_printf(arena, "preempted: %s of the same team comes first",
+                            e->for_id ? who : "other work");
     if (strcmp(e->cause, "reclaim") == 0)
-        return arena_printf(arena, "reclaimed: team %s takes back %s it is entitled to, for %s",
-                            e->for_team ? e->for_team : "?", what, who);
+        return arena_printf(arena, "reclaimed: team %s takes back %s it is entitled to%s%s",
+                            e->for_team ? e->for_team : "?", what, e->for_id ? ", for " : "",
+                            e->for_id ? who : "");
     if (strcmp(e->cause, "idle_only") == 0)
         return arena_printf(arena, "gave way: it runs on idle capacity only, and %s needs it", who);
     if (strcmp(e->cause, "consolidate") == 0)

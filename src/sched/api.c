@@ -162,6 +162,7 @@ const char *sched_reason_name(enum sched_reason reason)
         [SCHED_REASON_TEAM_LIMIT] = "team_limit",
         [SCHED_REASON_TEAM_GUARANTEE] = "team_guarantee",
         [SCHED_REASON_BACKOFF] = "backoff",
+        [SCHED_REASON_STOPPING] = "stopping",
         [SCHED_REASON_HELD] = "held",
         [SCHED_REASON_RESERVED] = "reserved",
         [SCHED_REASON_TOPOLOGY] = "topology",
@@ -170,7 +171,11 @@ const char *sched_reason_name(enum sched_reason reason)
         [SCHED_REASON_MAINTENANCE] = "maintenance",
         [SCHED_REASON_CPU] = "cpu",
         [SCHED_REASON_MEMORY] = "memory",
+        [SCHED_REASON_PROTECTED] = "protected",
+        [SCHED_REASON_BUDGET] = "budget",
+        [SCHED_REASON_OVERCOMMITTED] = "overcommitted",
         [SCHED_REASON_NO_CAPACITY] = "no_capacity",
+        [SCHED_REASON_PROMISED] = "promised",
         [SCHED_REASON_BEHIND] = "behind",
     };
     return (unsigned)reason < SCHED_REASONS ? names[reason] : "unknown";

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Explain: why does it wait, on whom, and until when?
+ * Why does it wait, on whom, and until when? See explain.h.
  *
  * The questions are asked in the order of enum sched_reason, the most binding first: could it
- * ever start, do its team's gates admit it, is there room, and if not, what is missing. The
- * state is left as it was. Costs one placement for each question and one look at the running
- * tasks, whatever the length of the queue.
+ * ever start, do its team's gates admit it, is there room, and if not, what is missing. Costs a
+ * placement for each question, a bounded number of trials, and one look at the running tasks,
+ * whatever the length of the queue.
  */
-#include <errno.h>
-#include <string.h>
+#include "sched/explain.h"
 
-#include "sched/fit.h"
+#include <errno.h>
+
 #include "sched/gate.h"
 #include "sched/node.h"
 #include "sched/order.h"
@@ -20,25 +20,9 @@
 #include "sched/queue.h"
 #include "sched/refuse.h"
 #include "sched/share.h"
-#include "sched/task.h"
 #include "sched/team.h"
 #include "sched/types.h"
-#include "sched/window.h"
 #include "sched/workload.h"
-
-struct asking {
-    struct sched *s;
-    struct workload *w;
-    struct gang gang;
-    struct amounts need;
-    const struct team *scope; /* whose tasks are in the way: a team's (gate), or all */
-    struct sched_explanation *e;
-};
-
-static int64_t max64(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
 
 static void team_figures(struct sched_explanation *e, const struct team *t)
 {
@@ -59,120 +43,32 @@ static enum sched_resource main_resource(const struct amounts *need)
     return SCHED_GPU_MILLI;
 }
 
-/* ---- what is free, and who has the rest -------------------------------------------------- */
-
-static bool node_serves(const struct asking *a, const struct node *n)
+/* The binding resource, and what is asked of it. */
+static void ask_for(struct asking *a, enum sched_resource r)
 {
-    const struct job_shape *job = a->w->group->job;
-    for (uint32_t t = 0; t < (job->uniform ? 1 : job->task_count); t++)
-        if (fit_accepts(n, job_task(job, t)->shape))
-            return true;
-    return false;
+    const struct shape *shape = job_task(a->w->group->job, 0)->shape;
+    const int64_t each[] = {shape->charge.v[SCHED_GPU_MILLI], shape->cpu, shape->memory};
+    a->e->resource = r;
+    a->e->asked = a->need.v[r];
+    a->e->each = each[r];
 }
 
-/* Free compute of a node that the request could use: slices for MIG, else whole GPUs' parts. */
-static int64_t node_free_gpu(const struct asking *a, const struct node *n)
-{
-    bool mig = job_task(a->w->group->job, 0)->shape->mig_count > 0;
-    int64_t sum = 0;
-    for (uint32_t d = 0; d < n->device_count; d++) {
-        const struct device *dev = &n->devices[d];
-        if ((dev->mig != NULL) != mig)
-            continue;
-        if (mig)
-            sum += dev->use[VIEW_NOW].tenants == 0 ? dev->mig_milli : 0;
-        else
-            sum += WHOLE_MILLI - dev->use[VIEW_NOW].milli;
-    }
-    return sum;
-}
+/* ---- when -------------------------------------------------------------------------------- */
 
-static int64_t room_on(const struct asking *a, const struct node *n)
+static bool in_scope(const struct asking *a, const struct team *t)
 {
-    switch (a->e->resource) {
-    case SCHED_GPU_MILLI:
-        return node_free_gpu(a, n);
-    case SCHED_CPU_MILLI:
-        return n->cpu == SCHED_UNLIMITED ? SUM_MAX : n->cpu - n->cpu_used[VIEW_NOW];
-    default:
-        return n->memory == SCHED_UNLIMITED ? SUM_MAX : n->memory - n->memory_used[VIEW_NOW];
-    }
-}
-
-/* Sum over usable nodes, and the most that one of them has. */
-static int64_t free_sum(const struct asking *a, int64_t *ret_most)
-{
-    int64_t sum = 0, most = 0;
-    for (size_t i = 0; i < a->s->node_list.len; i++) {
-        const struct node *n = a->s->node_list.items[i];
-        if (!node_takes(n) || !node_serves(a, n))
-            continue;
-        int64_t part = room_on(a, n);
-        sum = sum > SUM_MAX - part ? SUM_MAX : sum + part;
-        most = max64(most, part);
-    }
-    *ret_most = most;
-    return sum;
-}
-
-static bool in_scope(const struct asking *a, const struct workload *v)
-{
-    const struct team *t = v->group->team;
     while (t != NULL && t != a->scope)
         t = t->parent;
     return a->scope == NULL || t != NULL;
 }
-
-/* Enters V among the largest holders. */
-static void holder_enter(struct sched_explanation *e, const struct workload *v)
-{
-    uint32_t at = 0;
-    while (at < e->holder_count &&
-           (e->holder_gpu_milli[at] > v->held_milli ||
-            (e->holder_gpu_milli[at] == v->held_milli && e->holders[at] < v->id)))
-        at++;
-    if (at == SCHED_EXPLAIN_HOLDERS)
-        return;
-    if (e->holder_count < SCHED_EXPLAIN_HOLDERS)
-        e->holder_count++;
-    for (uint32_t k = e->holder_count - 1; k > at; k--) {
-        e->holders[k] = e->holders[k - 1];
-        e->holder_gpu_milli[k] = e->holder_gpu_milli[k - 1];
-    }
-    e->holders[at] = v->id;
-    e->holder_gpu_milli[at] = v->held_milli;
-}
-
-static void find_holders(const struct asking *a)
-{
-    for (int step = 0; step < 2; step++) /* sum up, then rank each workload once */
-        for (size_t i = 0; i < a->s->node_list.len; i++) {
-            const struct node *n = a->s->node_list.items[i];
-            if (!node_serves(a, n))
-                continue;
-            for (const struct task *t = n->tasks; t != NULL; t = t->next) {
-                struct workload *v = t->workload;
-                if (v == a->w || !in_scope(a, v))
-                    continue;
-                if (step == 0) {
-                    v->held_milli += t->gpu_milli;
-                } else if (v->held_milli > 0) {
-                    holder_enter(a->e, v);
-                    v->held_milli = 0;
-                }
-            }
-        }
-}
-
-/* ---- when -------------------------------------------------------------------------------- */
 
 static uint64_t someone_stopping(const struct asking *a)
 {
     for (size_t i = 0; i < a->s->node_list.len; i++) {
         const struct node *n = a->s->node_list.items[i];
         for (const struct task *t = n->tasks; t != NULL; t = t->next)
-            if ((t->phase == TASK_LEAVING || t->phase == TASK_ENDING) && node_serves(a, n) &&
-                in_scope(a, t->workload))
+            if ((t->phase == TASK_LEAVING || t->phase == TASK_ENDING) &&
+                (a->scope != NULL || explain_serves(a, n)) && in_scope(a, t->workload->group->team))
                 return t->workload->id;
     }
     return 0;
@@ -182,23 +78,26 @@ static uint64_t someone_stopping(const struct asking *a)
  * others come first, so that it may move. */
 static void estimate(struct asking *a)
 {
+    struct sched_explanation *e = a->e;
     struct plan plan;
+    if (a->brief || e->basis != SCHED_START_UNKNOWN)
+        return;
     if (!plan_earliest(a->s, a->w, &a->gang, &a->need, &plan))
         return;
     if (plan.start_ms <= a->s->now_ms) { /* what is stopping is enough */
-        a->e->basis = SCHED_START_VICTIMS;
-        a->e->waits_for = someone_stopping(a);
+        e->waits_for = someone_stopping(a);
+        e->basis = e->waits_for != 0 ? SCHED_START_VICTIMS : SCHED_START_UNKNOWN;
         return;
     }
-    a->e->waits_for = plan.waits_for;
-    a->e->start_ms = plan.start_ms;
-    bool next = plan.declared && a->e->position == 1;
-    a->e->basis = next ? SCHED_START_LIMITS : SCHED_START_EXPECTED;
+    e->waits_for = plan.waits_for;
+    e->start_ms = plan.start_ms;
+    bool next = plan.declared && e->position == 1;
+    e->basis = next ? SCHED_START_LIMITS : SCHED_START_EXPECTED;
     if (next && plan.waits_for == 0)
-        a->e->basis = SCHED_START_WINDOW;
+        e->basis = SCHED_START_WINDOW;
 }
 
-/* ---- reasons ----------------------------------------------------------------------------- */
+/* ---- refused today ----------------------------------------------------------------------- */
 
 static bool place_with(struct asking *a, unsigned mask)
 {
@@ -207,39 +106,51 @@ static bool place_with(struct asking *a, unsigned mask)
 
 static bool explain_refusal(struct asking *a)
 {
+    struct sched_explanation *e = a->e;
     struct sched_refusal refusal;
     if (refuse_check(a->s, a->w->group, &refusal) == 0)
         return false;
-    a->e->reason = refusal.reason;
-    a->e->resource = refusal.resource;
-    a->e->asked = (int64_t)refusal.asked;
-    a->e->gpu_type = refusal.gpu_type;
-    a->e->missing = refusal.asked > refusal.available ? (int64_t)(refusal.asked - refusal.available)
-                                                      : 1; /* enough in all, but never together */
+    e->reason = refusal.reason;
+    e->resource = refusal.resource;
+    e->asked = (int64_t)refusal.asked;
+    e->gpu_type = refusal.gpu_type;
+    e->most = (int64_t)refusal.available;
+    e->missing = refusal.asked > refusal.available ? (int64_t)(refusal.asked - refusal.available)
+                                                   : 1; /* enough in all, but never together */
     const struct team *t = refusal.team != 0 ? team_find(a->s, refusal.team) : NULL;
-    team_figures(a->e, t != NULL ? t : a->w->group->team);
+    team_figures(e, t != NULL ? t : a->w->group->team);
     if (refusal.gpu_type != NULL)
-        a->e->limit = a->e->guarantee = (int64_t)refusal.available;
+        e->limit = e->guarantee = (int64_t)refusal.available;
     return true;
 }
 
-static bool explain_gate(struct asking *a)
+/* ---- gates ------------------------------------------------------------------------------- */
+
+static void gate_figures(struct asking *a, struct team *t, bool guarantee, bool firm, int64_t room)
+{
+    struct sched_explanation *e = a->e;
+    a->scope = t;
+    e->reason = guarantee ? SCHED_REASON_TEAM_GUARANTEE : SCHED_REASON_TEAM_LIMIT;
+    e->firm = firm;
+    e->free = e->most = explain_max(0, room);
+    e->missing = explain_max(1, e->asked - e->free);
+}
+
+static bool explain_gate(struct asking *a, const struct amounts *need)
 {
     struct gate gate;
-    if (gate_open(a->w->group, &a->need, MASK_START, &gate))
+    if (gate_open(a->w->group, need, MASK_START, &gate))
         return false;
     struct sched_explanation *e = a->e;
     int r = (int)gate.resource;
-    e->reason = gate.guarantee ? SCHED_REASON_TEAM_GUARANTEE : SCHED_REASON_TEAM_LIMIT;
-    e->resource = gate.resource;
-    e->asked = a->need.v[r];
-    a->scope = gate.team;
+    ask_for(a, gate.resource);
+    e->asked = need->v[r];
     team_figures(e, gate.team);
     const struct amounts *now = gate.firm ? gate.team->firm : gate.team->used;
-    int64_t used = max64(now[VIEW_NOW].v[r], now[VIEW_THEN].v[r]);
-    int64_t bound = gate.guarantee ? e->guarantee : e->limit;
-    e->free = max64(0, bound - used);
-    e->missing = max64(0, e->asked - e->free);
+    int64_t used = explain_max(now[VIEW_NOW].v[r], now[VIEW_THEN].v[r]);
+    e->used = now[VIEW_NOW].v[r];
+    gate_figures(a, gate.team, gate.guarantee, gate.firm,
+                 (gate.guarantee ? e->guarantee : e->limit) - used);
     return true;
 }
 
@@ -258,98 +169,180 @@ static bool explain_types(struct asking *a)
     if (team == NULL)
         return false;
     const struct type_quota *q = types_find(team, type);
-    a->scope = team;
+    ask_for(a, SCHED_GPU_MILLI);
     team_figures(e, team);
-    e->reason = guarantee ? SCHED_REASON_TEAM_GUARANTEE : SCHED_REASON_TEAM_LIMIT;
-    e->resource = SCHED_GPU_MILLI;
     e->gpu_type = type;
-    e->asked = a->need.v[SCHED_GPU_MILLI];
     e->used = guarantee ? q->firm[VIEW_NOW] : q->used[VIEW_NOW];
     e->limit = q->limit;
     e->guarantee = q->guarantee == SCHED_UNLIMITED ? 0 : q->guarantee;
-    e->free = max64(0, room);
-    e->missing = max64(1, e->asked - e->free);
+    gate_figures(a, team, guarantee, guarantee && !g->preemptible, room);
     return true;
 }
 
-/* CPU or host memory beside the GPUs: what would be enough if only that were not asked for. */
+/* What holds the bound, when it comes free, how much less would do. */
+static void explain_bound(struct asking *a)
+{
+    if (a->brief)
+        return;
+    explain_holders(a);
+    explain_less(a);
+    explain_protection(a);
+    estimate(a);
+}
+
+/* ---- room -------------------------------------------------------------------------------- */
+
+/* CPU or host memory: what would be enough if only that were not asked for. */
 static bool explain_host(struct asking *a)
 {
     static const struct {
-        unsigned flag;
+        unsigned flags;
         enum sched_reason reason;
         enum sched_resource resource;
     } hosts[] = {
         {MASK_NO_CPU, SCHED_REASON_CPU, SCHED_CPU_MILLI},
         {MASK_NO_MEMORY, SCHED_REASON_MEMORY, SCHED_MEMORY_BYTES},
+        {MASK_NO_CPU | MASK_NO_MEMORY, SCHED_REASON_CPU, SCHED_CPU_MILLI},
     };
-    if (a->need.v[SCHED_GPU_MILLI] == 0)
-        return false;
     for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++) {
-        if (!place_with(a, MASK_START | hosts[i].flag))
+        if (a->need.v[hosts[i].resource] == 0 || !place_with(a, MASK_START | hosts[i].flags))
             continue;
         a->e->reason = hosts[i].reason;
-        a->e->resource = hosts[i].resource;
+        ask_for(a, hosts[i].resource);
         return true;
     }
     return false;
 }
 
-/* Would it start if there were no maintenance? The node, and the run time that would do. */
-static bool explain_window(struct asking *a, unsigned mask)
+/* Maintenance is in the way if a shorter run would start, or if no window would. */
+static bool explain_window(struct asking *a)
 {
-    const struct sched *s = a->s;
-    const struct placing *p = s->placing;
-    if (s->windows.len == 0 || !place_with(a, mask | MASK_NO_WINDOW))
+    if (a->s->windows.len == 0 ||
+        (!explain_shorter(a) && !place_with(a, MASK_START | MASK_NO_WINDOW)))
         return false;
     a->e->reason = SCHED_REASON_MAINTENANCE;
-    for (size_t i = 0; i < p->spots.len; i++) {
-        const struct node *n = p->spots.items[i].node;
-        if (!n->in_window && window_allows(s, n, a->w, s->now_ms))
-            continue;
-        int64_t run_ms = max64(0, n->window_from_ms - s->now_ms);
-        if (a->e->node == 0 || run_ms < a->e->run_ms) {
-            a->e->node = n->id;
-            a->e->run_ms = run_ms;
-        }
-    }
     return true;
 }
 
-static bool explain_inventory(struct asking *a)
+static bool explain_nodes(struct asking *a)
 {
-    unsigned usable = MASK(VIEW_EMPTY) | MASK_USABLE;
-    if (explain_window(a, MASK_START))
-        return true;
-    if (place_with(a, usable))
+    if (place_with(a, MASK(VIEW_EMPTY) | MASK_USABLE))
         return false;
-    if (!explain_window(a, usable))
-        a->e->reason = SCHED_REASON_NODES_DOWN;
+    bool window =
+        a->s->windows.len > 0 && place_with(a, MASK(VIEW_EMPTY) | MASK_USABLE | MASK_NO_WINDOW);
+    a->e->reason = window ? SCHED_REASON_MAINTENANCE : SCHED_REASON_NODES_DOWN;
     return true;
+}
+
+/* Who is promised something where it could run. */
+static uint64_t someone_promised(const struct asking *a)
+{
+    for (size_t i = 0; i < a->s->node_list.len; i++) {
+        const struct node *n = a->s->node_list.items[i];
+        for (const struct task *t = n->tasks; t != NULL; t = t->next)
+            if (t->phase == TASK_HELD && explain_serves(a, n))
+                return t->workload->id;
+    }
+    return 0;
+}
+
+/* Do guarantees add up to more than there is, at its team's level or above? */
+static bool overcommitted(struct asking *a)
+{
+    struct sched_explanation *e = a->e;
+    int r = (int)e->resource;
+    const struct team *own = a->w->group->team;
+    if (own->guarantee[r] == 0 || !gate_within_guarantee(own, &a->need))
+        return false;
+    for (const struct team *t = own->parent; t != NULL; t = t->parent) {
+        int64_t has = t->parent == NULL ? a->s->capacity.v[r] : t->guarantee[r], sum = 0;
+        for (size_t i = 0; i < t->children.len; i++) {
+            int64_t part = t->children.items[i]->guarantee[r];
+            sum += part < SUM_MAX / 1024 ? part : a->s->capacity.v[r];
+        }
+        if (sum <= has)
+            continue;
+        e->guarantees = sum;
+        e->capacity = has;
+        e->over_team = t->id;
+        return true;
+    }
+    return false;
+}
+
+/* Everything that fits is in use: by whom it may not evict, or not yet. */
+static void explain_taken(struct asking *a)
+{
+    struct sched_explanation *e = a->e;
+    enum sched_reason kept = explain_protection(a);
+    if (kept != SCHED_REASON_NONE)
+        e->reason = kept;
+    else if (e->missing > 0 && overcommitted(a))
+        e->reason = SCHED_REASON_OVERCOMMITTED;
+    else if (e->missing > 0)
+        e->reason = SCHED_REASON_NO_CAPACITY;
+    else
+        e->reason = SCHED_REASON_FRAGMENTED;
+}
+
+static bool has_level(const struct job_shape *job)
+{
+    bool level = job->required != NULL;
+    for (uint32_t g = 0; g < job->group_count; g++)
+        level = level || job->groups[g].required != NULL;
+    return level;
 }
 
 static void explain_capacity(struct asking *a)
 {
     struct sched_explanation *e = a->e;
-    int64_t most;
-    if (explain_inventory(a))
+    if (explain_window(a) || explain_nodes(a))
         ; /* nodes are missing */
-    else if (a->w->group->job->required != NULL && place_with(a, MASK_START | MASK_NO_TOPOLOGY))
+    else if (has_level(a->w->group->job) && place_with(a, MASK_START | MASK_NO_TOPOLOGY))
         e->reason = SCHED_REASON_TOPOLOGY;
     else if (!explain_host(a))
         e->reason = SCHED_REASON_NO_CAPACITY;
-    e->asked = a->need.v[e->resource];
-    e->free = free_sum(a, &most);
-    e->missing = max64(0, e->asked - e->free);
-    if (e->reason != SCHED_REASON_NO_CAPACITY || e->missing > 0)
+    explain_free(a);
+    e->missing = explain_max(0, e->asked - e->free);
+    if (e->reason != SCHED_REASON_NO_CAPACITY)
         return;
-    if (place_with(a, MASK(VIEW_NOW))) { /* free, but promised to others */
-        e->reason = SCHED_REASON_BEHIND;
+    if (place_with(a, MASK(VIEW_NOW))) {
+        e->reason = SCHED_REASON_PROMISED;
+        e->waits_for = someone_promised(a);
         return;
     }
-    e->reason = SCHED_REASON_FRAGMENTED;
-    e->missing = a->gang.total == 1 ? max64(1, e->asked - most) : 1;
+    explain_taken(a);
+    if (e->reason == SCHED_REASON_FRAGMENTED)
+        e->missing = a->gang.total == 1 ? explain_max(1, e->asked - e->most) : 1;
 }
+
+/* What nobody would start earlier by making room, or what many are in the way of. */
+static void explain_rest(struct asking *a)
+{
+    struct sched_explanation *e = a->e;
+    bool away = e->reason == SCHED_REASON_NODES_DOWN;
+    if (a->brief)
+        return;
+    if (!away)
+        explain_fitting(a);
+    if (!away && e->reason != SCHED_REASON_MAINTENANCE && e->reason != SCHED_REASON_PROMISED)
+        explain_less(a);
+    if (!away && e->reason != SCHED_REASON_PROMISED)
+        estimate(a);
+    /* in the end it is the window that it waits for, whoever is in the way before */
+    if (e->start_ms > a->s->now_ms && e->waits_for == 0)
+        e->reason = SCHED_REASON_MAINTENANCE;
+    if (away)
+        explain_away(a);
+    else if (e->reason == SCHED_REASON_MAINTENANCE)
+        explain_windows(a);
+    else if (e->reason == SCHED_REASON_TOPOLOGY)
+        explain_domain(a);
+    else if (e->reason != SCHED_REASON_PROMISED)
+        explain_holders(a);
+}
+
+/* ---- ready ------------------------------------------------------------------------------- */
 
 /* Whom it would delay, until when that one waits, and the run time that would delay nobody. */
 static void explain_reserved(struct asking *a)
@@ -357,73 +350,59 @@ static void explain_reserved(struct asking *a)
     const struct reservation *r = &a->s->reserved;
     struct sched_explanation *e = a->e;
     e->reason = SCHED_REASON_RESERVED;
-    if (r->last == a->w->id || workload_find(a->s, r->last) == NULL)
+    if (r->last == a->w->id || workload_find(a->s, r->last) == NULL) {
+        estimate(a);
         return;
+    }
     e->waits_for = r->last;
     e->basis = SCHED_START_RESERVED;
     e->start_ms = r->start_ms;
-    e->run_ms = max64(0, r->start_ms - a->s->now_ms);
+    e->run_ms = explain_max(0, r->start_ms - a->s->now_ms);
 }
 
 /* It fits, the gates are open: is anybody before it? */
 static void explain_ready(struct asking *a)
 {
+    struct sched_explanation *e = a->e;
     const struct line *line = a->w->own != NULL ? a->w->own : &a->w->group->lot->line;
     bool idle = group_idle(a->s, a->w->group);
     const struct line *first = order_next(a->s, false);
     if (first == NULL && idle)
         first = order_next(a->s, true);
-    a->e->asked = a->need.v[a->e->resource];
-    int64_t most;
-    a->e->free = free_sum(a, &most);
+    explain_free(a);
     if (line->state == LINE_PARKED && line->reason == SCHED_REASON_RESERVED) {
         explain_reserved(a);
         return;
     }
     if (line->state == LINE_PARKED && !a->s->retry) { /* others wait for stops that it needs */
-        a->e->reason = SCHED_REASON_BEHIND;
-        a->e->waits_for = someone_stopping(a);
-        a->e->basis = SCHED_START_VICTIMS;
+        e->reason = SCHED_REASON_BEHIND;
+        e->waits_for = someone_stopping(a);
+        e->basis = SCHED_START_VICTIMS;
         return;
     }
     if (line->head == a->w && (first == NULL || first == line)) {
-        a->e->reason = SCHED_REASON_NONE;
-        a->e->basis = SCHED_START_NOW;
-        a->e->start_ms = a->s->now_ms;
+        e->reason = SCHED_REASON_NONE;
+        e->basis = SCHED_START_NOW;
+        e->start_ms = a->s->now_ms;
         return;
     }
-    a->e->reason = SCHED_REASON_BEHIND;
-    a->e->basis = SCHED_START_EXPECTED; /* it fits: after those before it, if they leave that */
-    a->e->start_ms = a->s->now_ms;
+    e->reason = SCHED_REASON_BEHIND;
+    e->basis = SCHED_START_EXPECTED; /* it fits: after those before it, if they leave that */
+    e->start_ms = a->s->now_ms;
     if (first != NULL && first->head != a->w)
-        a->e->waits_for = first->head->id;
-}
-
-static uint64_t victim_of(const struct asking *a)
-{
-    for (size_t i = 0; i < a->s->node_list.len; i++)
-        for (const struct task *t = a->s->node_list.items[i]->tasks; t != NULL; t = t->next)
-            if (t->behalf == a->w->id && t->phase != TASK_RUNNING)
-                return t->workload->id;
-    return 0;
+        e->waits_for = first->head->id;
 }
 
 /* Waits for something of its own: a promise, a back-off, its own tasks that are stopping. */
-static bool explain_own(struct asking *a)
+static bool explain_own(struct asking *a, bool startable)
 {
     struct sched_explanation *e = a->e;
     const struct workload *w = a->w;
     if (w->count[TASK_HELD] > 0) {
         e->reason = SCHED_REASON_HELD;
         e->basis = SCHED_START_VICTIMS;
-        e->waits_for = victim_of(a);
-        e->start_ms = w->timer_ms != INT64_MAX ? w->timer_ms : 0;
-        return true;
-    }
-    if (w->moving > 0) {
-        e->reason = SCHED_REASON_HELD;
-        e->basis = SCHED_START_VICTIMS;
-        e->waits_for = w->id;
+        explain_leavers(a);
+        e->waits_for = e->holder_count > 0 ? e->holders[0] : 0;
         return true;
     }
     if (w->place == PLACE_BACKOFF) {
@@ -432,13 +411,12 @@ static bool explain_own(struct asking *a)
         e->start_ms = w->timer_ms;
         return true;
     }
-    if (w->place == PLACE_NONE) {
-        e->reason = SCHED_REASON_NO_CAPACITY;
-        e->basis = SCHED_START_VICTIMS;
-        e->waits_for = w->id;
-        return true;
-    }
-    return false;
+    if (w->moving == 0 && w->place != PLACE_NONE && startable)
+        return false;
+    e->reason = SCHED_REASON_STOPPING;
+    e->basis = SCHED_START_VICTIMS;
+    e->waits_for = w->id;
+    return true;
 }
 
 static void explain_waiting(struct asking *a)
@@ -447,26 +425,28 @@ static void explain_waiting(struct asking *a)
     e->position = queue_position(a->s, a->w, &e->pending);
     if (explain_refusal(a))
         return;
-    if (explain_gate(a)) {
-        find_holders(a);
-        estimate(a);
+    if (explain_gate(a, &a->need)) {
+        explain_bound(a);
         return;
     }
     team_figures(e, a->w->group->team);
     if (place_with(a, MASK_START)) {
-        explain_ready(a);
-        return;
-    }
-    if (!explain_types(a)) {
+        struct amounts charge = place_charge(a->s); /* other devices than thought may cost more */
+        if (explain_gate(a, &charge))
+            explain_bound(a);
+        else
+            explain_ready(a);
+    } else if (explain_types(a)) {
+        explain_bound(a);
+    } else {
         explain_capacity(a);
+        explain_rest(a);
         team_figures(e, a->w->group->team);
     }
-    find_holders(a);
-    estimate(a);
 }
 
-int sched_explain(struct sched *s, uint64_t workload, int64_t now_ms,
-                  struct sched_explanation *ret_explanation)
+static int explain(struct sched *s, uint64_t workload, int64_t now_ms, bool brief,
+                   struct sched_explanation *e)
 {
     struct workload *w = workload_find(s, workload);
     if (w == NULL || w->removed)
@@ -477,17 +457,36 @@ int sched_explain(struct sched *s, uint64_t workload, int64_t now_ms,
         s->now_ms = now_ms;
     past_advance(s);
     share_refresh(s);
-    struct sched_explanation e = {0};
-    struct asking a = {.s = s, .w = w, .e = &e};
+    struct asking a = {.s = s, .w = w, .brief = brief, .e = e};
     bool startable = gang_next(w->group->job, w, &a.gang);
     a.need = startable ? gang_charge(w->group->job, w, &a.gang) : w->group->job->least;
-    e.resource = main_resource(&a.need);
-    e.asked = a.need.v[e.resource];
-    team_figures(&e, w->group->team);
-    if (!explain_own(&a) && startable)
+    ask_for(&a, main_resource(&a.need));
+    team_figures(e, w->group->team);
+    if (!explain_own(&a, startable))
         explain_waiting(&a);
     if (startable)
         gang_done(&a.gang);
-    *ret_explanation = e;
+    return 0;
+}
+
+int sched_explain(struct sched *s, uint64_t workload, int64_t now_ms,
+                  struct sched_explanation *ret_explanation)
+{
+    struct sched_explanation e = {0};
+    int r = explain(s, workload, now_ms, false, &e);
+    if (r == 0)
+        *ret_explanation = e;
+    return r;
+}
+
+int sched_explain_brief(struct sched *s, uint64_t workload, int64_t now_ms,
+                        enum sched_reason *ret_reason, uint32_t *ret_position)
+{
+    struct sched_explanation e = {0};
+    int r = explain(s, workload, now_ms, true, &e);
+    if (r < 0)
+        return r;
+    *ret_reason = e.reason;
+    *ret_position = e.position;
     return 0;
 }

@@ -202,7 +202,6 @@ struct workload {
     bool in_running;
     uint8_t hold_cause;   /* enum sched_cause of its promise */
     uint32_t short_index; /* 1 + its index in sched.below; 0 = is no gang below its minimum */
-    int32_t held_milli;   /* scratch of explain.c */
 };
 
 struct short_gang { /* below its minimum */

@@ -237,13 +237,12 @@ static void why_explains_a_wait(void **state)
            "  It starts when 'train' (80) ends.\n"
            "\n"
            "  asks for      2 GPUs\n"
-           "  free now      2 GPUs\n"
            "  team          product uses 4, guarantee 4, limit 4, fair share 4\n"
            "  position      1 of 3 that wait in its team\n"
            "  start         in about 10m, from the run-time limits of what runs\n"
            "  last evicted  10m ago: reclaimed: team research takes back 2 GPUs\n"
            "\n"
-           "Who holds what it needs\n"
+           "Who uses that limit\n"
            "ID  NAME   TEAM     GPU\n"
            "80  train  product    4\n");
 }
@@ -252,8 +251,7 @@ static void why_explains_a_wait(void **state)
     "{\"id\":6,\"name\":\"big\",\"team\":\"lab\",\"state\":\"pending\",\"reason\":\"nodes_down\"," \
     "\"sentence\":\"only nodes that are down or drained could hold it\",\"remedy\":null,"          \
     "\"request\":\"8 GPUs\",\"tasks\":1,\"resource\":\"gpu\",\"asked\":8,\"free\":0.5,"            \
-    "\"start_at\":null,\"start_basis\":\"unknown\","                                               \
-    "\"holders\":[{\"id\":1,\"name\":\"nb\",\"team\":\"lab\",\"gpu\":0.25}]}"
+    "\"start_at\":null,\"start_basis\":\"unknown\",\"holders\":[]}"
 
 static void why_blames_a_node_that_is_away_and_nobody_else(void **state)
 {
@@ -265,7 +263,6 @@ static void why_blames_a_node_that_is_away_and_nobody_else(void **state)
            "  Only nodes that are down or drained could hold it.\n"
            "\n"
            "  asks for      8 GPUs\n"
-           "  free now      0.5 GPU\n"
            "  start         when a node comes back ('allot node undrain')\n");
 }
 
@@ -274,19 +271,46 @@ static void why_tells_what_kept_it_from_its_launch(void **state)
     (void)state;
     fake_answer("GET /v1/workloads/6/explain", 200,
                 "{\"id\":6,\"name\":\"big\",\"team\":\"lab\",\"state\":\"pending\","
-                "\"reason\":\"backoff\",\"sentence\":\"it could not be launched\","
-                "\"remedy\":\"see 'allot logs 6'\",\"resource\":\"gpu\",\"asked\":1,\"free\":0,"
+                "\"reason\":\"backoff\",\"sentence\":\"could not be launched and is "
+                "tried again: there is no such "
+                "image\",\"remedy\":null,\"resource\":\"gpu\",\"asked\":1,\"free\":0,"
                 "\"start_at\":\"2026-11-30T12:00:02Z\",\"start_in_ms\":2000,"
                 "\"start_basis\":\"backoff\"}");
-    fake_answer("GET /v1/workloads/6", 200, "{\"id\":6,\"message\":\"there is no such image\"}");
     expect("why 6", 0,
            "big (6) of team lab: pending\n"
            "\n"
-           "  It could not be launched.\n"
-           "  There is no such image.\n"
+           "  Could not be launched and is tried again: there is no such image.\n"
            "\n"
            "  asks for      1 GPU\n"
            "  start         in about 2s, when the pause after a failed launch ends\n");
+}
+
+static void why_counts_work_that_may_not_be_seen(void **state)
+{
+    (void)state;
+    fake_answer("GET /v1/workloads/6/explain", 200,
+                "{\"id\":6,\"name\":\"big\",\"team\":\"lab\",\"state\":\"pending\","
+                "\"reason\":\"cpu\",\"sentence\":\"it asks for cores\",\"remedy\":null,"
+                "\"request\":\"1 GPU\",\"tasks\":4,\"resource\":\"cpu\",\"asked\":16,\"free\":8,"
+                "\"gang_tasks\":4,\"fitting_tasks\":2,\"quota\":{\"team\":\"lab\",\"used\":0},"
+                "\"start_at\":null,\"start_basis\":\"unknown\",\"holders\":["
+                "{\"id\":null,\"name\":null,\"team\":\"other\",\"workloads\":2,\"cpu\":20.5},"
+                "{\"id\":3,\"name\":\"nb\",\"team\":\"lab\",\"cpu\":4}]}");
+    expect("why 6", 0,
+           "big (6) of team lab: pending\n"
+           "\n"
+           "  It asks for cores.\n"
+           "\n"
+           "  asks for      16 cores (4 x 1 GPU)\n"
+           "  free now      8 cores\n"
+           "  fit now       2 of 4 tasks\n"
+           "  team          lab uses 0\n"
+           "  start         unknown: what it waits for declares no time limit (--max-run-time)\n"
+           "\n"
+           "Who holds what it needs\n"
+           "ID  NAME           TEAM   CORES\n"
+           " -  (2 workloads)  other   20.5\n"
+           " 3  nb             lab        4\n");
 }
 
 static void on_a_terminal_fields_break_between_words(void **state)
@@ -1036,6 +1060,7 @@ int main(void)
         TEST(why_explains_a_wait),
         TEST(why_blames_a_node_that_is_away_and_nobody_else),
         TEST(why_tells_what_kept_it_from_its_launch),
+        TEST(why_counts_work_that_may_not_be_seen),
         TEST(on_a_terminal_fields_break_between_words),
         TEST(why_tells_what_happened),
         TEST(stop_goes_on_after_a_failure),

@@ -97,7 +97,7 @@ static void test_no_capacity_names_the_largest_holders(void **state)
     assert_int_equal(e.holder_count, 2);
     assert_int_equal(e.holders[0], large);
     assert_int_equal(e.holders[1], small);
-    assert_int_equal(e.holder_gpu_milli[0], 3000);
+    assert_int_equal(e.holder_amount[0], 3000);
     world_done(&w);
 }
 

@@ -48,7 +48,7 @@ static void test_the_explanation_names_the_node_and_the_time_that_would_do(void 
     world_settle(&w);
     assert_int_equal(sched_explain(w.s, job, w.now_ms, &e), 0);
     assert_int_equal(e.reason, SCHED_REASON_MAINTENANCE);
-    assert_int_equal(e.node, 1);
+    assert_int_equal(e.nodes[0], 1);
     assert_int_equal(e.run_ms, 40000);
     assert_int_equal(e.basis, SCHED_START_WINDOW);
     assert_int_equal(e.start_ms, UNTIL);

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * usage: prop-why [--seeds N] [--first SEED] [--steps N]
+ *
+ * What an explanation promises comes true. In random histories waiting work is explained; where
+ * it is told that it would start now with so much less asked, or with so short a run, that is
+ * tried in a copy of the whole process: the workload is withdrawn, submitted again as it was
+ * advised, and must be given its places in the turns that follow.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/qty.h"
+#include "prop_world.h"
+
+#define TURNS_MAX 50
+#define EXPLAINED_MAX 6 /* in one step */
+
+struct tally {
+    uint64_t explained, less, shorter;
+    uint64_t reasons[SCHED_REASONS];
+};
+
+/* ---- the copy ---------------------------------------------------------------------------- */
+
+/* Does it get all the places that it asks for at once, without anything else happening? */
+static bool starts(struct sched *s, uint64_t id, uint32_t places, int64_t now_ms)
+{
+    uint32_t got = 0;
+    for (int i = 0; i < TURNS_MAX; i++) {
+        const struct sched_decisions *d = sched_turn(s, now_ms);
+        for (size_t k = 0; k < d->count; k++)
+            got += d->items[k].workload == id &&
+                   (d->items[k].kind == SCHED_START || d->items[k].kind == SCHED_HOLD);
+        if (got >= places)
+            return true;
+        if (d->count == 0 && sched_next_ms(s) > now_ms)
+            return false;
+    }
+    return false;
+}
+
+/* In a child: 0 = it starts. */
+static bool starts_in_a_copy(struct prop_world *w, const struct sched_workload *decl)
+{
+    int status = 1;
+    fflush(NULL);
+    pid_t child = fork();
+    if (child < 0)
+        return false;
+    if (child == 0) {
+        bool ok = sched_workload_remove(w->s, decl->id) == 0 &&
+                  sched_workload_add(w->s, decl, NULL) == 0 &&
+                  starts(w->s, decl->id, decl->min_tasks, w->now_ms);
+        _exit(ok ? 0 : 1);
+    }
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+        ;
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/* ---- advice ------------------------------------------------------------------------------ */
+
+/* One task's request with LESS of the resource that the explanation is about. */
+static void shrink(struct sched_request *r, const struct sched_explanation *x, int64_t less)
+{
+    if (x->resource == SCHED_CPU_MILLI)
+        r->cpu_milli -= less;
+    else if (x->resource == SCHED_MEMORY_BYTES)
+        r->memory_bytes -= less;
+    else if (r->device_count > 1)
+        r->device_count -= (uint32_t)(less / (x->each / r->device_count));
+    else
+        r->device_milli -= (int32_t)less;
+}
+
+static bool less_holds(struct prop_world *w, const struct prop_workload *p,
+                       const struct sched_explanation *x)
+{
+    struct sched_workload decl = p->decl;
+    struct sched_request request = *decl.tasks[0].request;
+    struct sched_task tasks[PROP_TASKS_MAX];
+    memcpy(tasks, decl.tasks, decl.task_count * sizeof(*tasks));
+    for (uint32_t t = 0; t < decl.task_count; t++)
+        tasks[t].request = &request;
+    decl.tasks = tasks;
+    decl.accepted = true;
+    if (x->less_tasks > 0) {
+        decl.task_count -= decl.task_count == decl.min_tasks ? x->less_tasks : 0;
+        decl.min_tasks -= x->less_tasks;
+    } else {
+        shrink(&request, x, x->less / decl.min_tasks);
+    }
+    return starts_in_a_copy(w, &decl);
+}
+
+static bool shorter_holds(struct prop_world *w, const struct prop_workload *p,
+                          const struct sched_explanation *x)
+{
+    struct sched_workload decl = p->decl;
+    decl.limit_ms = x->run_ms;
+    decl.accepted = true;
+    return starts_in_a_copy(w, &decl);
+}
+
+static bool advice_holds(struct prop_world *w, size_t i, struct tally *sum)
+{
+    const struct prop_workload *p = w->workloads.items[i];
+    struct sched_explanation x;
+    if (sched_explain(w->s, p->decl.id, w->now_ms, &x) < 0)
+        return true;
+    enum sched_reason brief;
+    uint32_t position;
+    sum->explained++;
+    sum->reasons[x.reason]++;
+    if (sched_explain_brief(w->s, p->decl.id, w->now_ms, &brief, &position) < 0 ||
+        position != x.position || (brief != x.reason && x.reason != SCHED_REASON_MAINTENANCE))
+        return prop_fail(w, "workload %zu is explained as %s, and in short as %s", i,
+                         sched_reason_name(x.reason), sched_reason_name(brief));
+    if (x.reason == SCHED_REASON_NONE)
+        return prop_fail(w, "workload %zu waits for nothing", i);
+    bool fresh = prop_count(p, PROP_PENDING) == p->decl.task_count;
+    if (x.less > 0) {
+        sum->less++;
+        if (!less_holds(w, p, &x))
+            return prop_fail(w,
+                             "workload %zu (%s) does not start with %" PRId64 " less (%u tasks of "
+                             "%u), takes %" PRId64,
+                             i, sched_reason_name(x.reason), x.less, x.less_tasks, x.gang, x.takes);
+    }
+    if (fresh && x.run_ms > 0) {
+        sum->shorter++;
+        if (!shorter_holds(w, p, &x))
+            return prop_fail(w, "workload %zu (%s) does not start with a run of %" PRId64 " ms", i,
+                             sched_reason_name(x.reason), x.run_ms);
+    }
+    return true;
+}
+
+/* ---- histories --------------------------------------------------------------------------- */
+
+static bool step(struct prop_world *w, struct tally *sum)
+{
+    if (prop_chance(w, 60))
+        w->now_ms += (int64_t)prop_below(w, 3000);
+    if (w->windows)
+        prop_outside(w);
+    if ((!prop_chance(w, 30) && !prop_stops_due(w)) || !prop_happen(w) || !prop_turns(w))
+        return false;
+    for (int n = 0; n < EXPLAINED_MAX && w->workloads.len > 0; n++)
+        if (!advice_holds(w, (size_t)prop_below(w, w->workloads.len), sum))
+            return false;
+    return true;
+}
+
+static bool seed_holds(uint64_t seed, int64_t steps, struct tally *sum)
+{
+    struct prop_world *w = prop_create(seed, false, NULL);
+    while (prop_ok(w) && w->step < steps && step(w, sum) && prop_ok(w))
+        w->step++;
+    bool ok = prop_ok(w);
+    if (!ok)
+        printf("# seed %" PRIu64 ", step %u: %s\n", seed, w->step, w->failure);
+    prop_destroy(w);
+    return ok;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option longs[] = {
+        {"seeds", required_argument, NULL, 'n'},
+        {"first", required_argument, NULL, 'f'},
+        {"steps", required_argument, NULL, 's'},
+        {0},
+    };
+    int64_t seeds = 400, first = 1, steps = 60;
+    struct tally sum = {0};
+    int64_t failed = 0;
+    for (int c; (c = getopt_long(argc, argv, "", longs, NULL)) != -1;) {
+        int64_t *value = c == 'n' ? &seeds : c == 'f' ? &first : &steps;
+        if (c == '?' || qty_parse_int(optarg, value, NULL) < 0 || seeds < 1) {
+            fputs("usage: prop-why [--seeds N] [--first SEED] [--steps N]\n", stderr);
+            return 2;
+        }
+    }
+    printf("1..2\n");
+    for (int64_t seed = first; seed < first + seeds; seed++)
+        failed += !seed_holds((uint64_t)seed, steps, &sum);
+    printf("%s 1 - what is advised comes true in %" PRId64 " histories\n",
+           failed == 0 ? "ok" : "not ok", seeds);
+    bool tried = sum.less > 0 && sum.shorter > 0;
+    printf("%s 2 - both kinds of advice were given\n", tried ? "ok" : "not ok");
+    printf("# %" PRIu64 " explanations: %" PRIu64 " times less would do, %" PRIu64
+           " times a shorter run\n#",
+           sum.explained, sum.less, sum.shorter);
+    for (int r = 0; r < SCHED_REASONS; r++)
+        printf(" %s %" PRIu64, sched_reason_name((enum sched_reason)r), sum.reasons[r]);
+    printf("\n# %" PRId64 " failed\n", failed);
+    return failed > 0 || !tried;
+}
