@@ -139,6 +139,9 @@ uint32_t scale_draw(struct scale_world *w);
 const struct sched_workload *scale_workload(struct scale_world *w, uint32_t job);
 /* Submits a job, untimed; false if it was refused. */
 bool scale_submit(struct scale_world *w, uint32_t job);
+/* Enters all jobs that were drawn into S, as new ones or as such that were accepted before; the
+ * time of it, in nanoseconds. */
+int64_t scale_enter_all(struct scale_world *w, struct sched *s, bool accepted);
 /* Draws a job and submits it: a step. */
 void scale_arrive(struct scale_world *w);
 /* A running job, each as likely as any other; some must run. */

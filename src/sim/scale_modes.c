@@ -60,16 +60,11 @@ static void fill_stream(struct scale_world *w, struct scale_result *r)
 /* All jobs that the stream took wait at once, and the turns after that decide. */
 static void fill_at_once(struct scale_world *w, size_t jobs, struct scale_result *r)
 {
+    for (size_t i = 0; i < jobs; i++)
+        scale_draw(w);
     scale_mark(w);
-    int64_t adding = 0;
-    for (size_t i = 0; i < jobs; i++) {
-        const struct sched_workload *workload = scale_workload(w, scale_draw(w));
-        int64_t begun = scale_begin(w);
-        sched_workload_add(w->s, workload, NULL);
-        adding += scale_begin(w) - begun;
-    }
-    int64_t begun = scale_begin(w);
-    scale_step(w, begun - adding);
+    int64_t entering = scale_enter_all(w, w->s, false);
+    scale_step(w, scale_begin(w) - entering);
     vec_clear(&w->took); /* a mean would pass for percentiles */
     scale_result_begin(r, w, "fill", "all jobs at once");
     scale_result_times(r, w);

@@ -15,16 +15,11 @@
 /* Draws the jobs before anything is measured, so that books do not count as the library's. */
 static void submit_all(struct scale_world *w, struct scale_result *r)
 {
-    int64_t jobs = w->o->jobs, adding = 0;
+    int64_t jobs = w->o->jobs;
     for (int64_t i = 0; i < jobs; i++)
         scale_draw(w);
     int64_t rss = w->meter->rss_bytes();
-    for (int64_t i = 0; i < jobs; i++) {
-        const struct sched_workload *workload = scale_workload(w, (uint32_t)i);
-        int64_t begun = scale_begin(w);
-        w->refused += sched_workload_add(w->s, workload, NULL) < 0;
-        adding += scale_begin(w) - begun;
-    }
+    int64_t entering = scale_enter_all(w, w->s, false);
     int64_t waiting = w->meter->rss_bytes() - rss;
     scale_mark(w);
     for (int i = 0; i < FIRST_TURNS; i++) {
@@ -37,7 +32,7 @@ static void submit_all(struct scale_world *w, struct scale_result *r)
     scale_figure(r, "refused", (double)w->refused);
     scale_figure(r, "bytes_per_job", (double)waiting / (double)jobs);
     scale_figure(r, "bytes_per_job_when_full", (double)running / (double)jobs);
-    scale_figure(r, "add_us", (double)adding / 1e3 / (double)jobs);
+    scale_figure(r, "add_us", (double)entering / 1e3 / (double)jobs);
     scale_figure(r, "first_turns_seconds", (double)w->spent_ns / 1e9);
     scale_figure(r, "first_turns_decisions", (double)w->decisions);
 }

@@ -6,16 +6,21 @@
  */
 #include "sim/scale.h"
 
-/* Jobs of W, then new ones that wait, until there are O->jobs. */
-static int64_t jobs_enter(struct scale_world *w, struct sched *s, int64_t jobs)
+/* What runs now, the last place of each task first; the time of it. */
+static int64_t tasks_restore(const struct scale_world *w, struct sched *s, uint64_t *ret_restored)
 {
     int64_t spent = 0;
-    for (int64_t i = 0; i < jobs || i < (int64_t)w->jobs.len; i++) {
-        uint32_t job = i < (int64_t)w->jobs.len ? (uint32_t)i : scale_draw(w);
-        struct sched_workload workload = *scale_workload(w, job);
-        workload.accepted = true;
+    *ret_restored = 0;
+    for (size_t i = w->places.len; i-- > 0;) {
+        const struct scale_place *p = &w->places.items[i];
+        enum sched_task_state state;
+        uint64_t node;
+        if (sched_task_state(w->s, p->workload, p->task, &state, &node) < 0 ||
+            state != SCHED_TASK_RUNNING || node != p->node)
+            continue; /* it was evicted from there */
         int64_t begun = scale_begin(w);
-        sched_workload_add(s, &workload, NULL);
+        *ret_restored += sched_task_restore(s, p->workload, p->task, SCHED_TASK_RUNNING, p->node,
+                                            p->devices, p->device_count, w->now_ms) == 0;
         spent += scale_begin(w) - begun;
     }
     return spent;
@@ -31,15 +36,11 @@ static size_t start_run(const struct scale_options *o, const struct scale_input 
     int64_t begun = meter->cpu_ns();
     scale_world_init(&again, o, in, meter);
     int64_t nodes_ns = meter->cpu_ns() - begun;
-    int64_t jobs_ns = jobs_enter(&w, again.s, o->jobs);
-    uint64_t restored = 0;
-    begun = meter->cpu_ns();
-    for (size_t i = 0; i < w.places.len; i++) {
-        const struct scale_place *p = &w.places.items[i];
-        restored += sched_task_restore(again.s, p->workload, p->task, SCHED_TASK_RUNNING, p->node,
-                                       p->devices, p->device_count, w.now_ms) == 0;
-    }
-    int64_t tasks_ns = meter->cpu_ns() - begun;
+    while ((int64_t)w.jobs.len < o->jobs)
+        scale_draw(&w); /* these wait */
+    int64_t jobs_ns = scale_enter_all(&w, again.s, true);
+    uint64_t restored;
+    int64_t tasks_ns = tasks_restore(&w, again.s, &restored);
     begun = meter->cpu_ns();
     sched_turn(again.s, w.now_ms);
     int64_t turn_ns = meter->cpu_ns() - begun;

@@ -172,6 +172,17 @@ bool scale_submit(struct scale_world *w, uint32_t job)
     return false;
 }
 
+int64_t scale_enter_all(struct scale_world *w, struct sched *s, bool accepted)
+{
+    int64_t begun = scale_begin(w);
+    for (size_t i = 0; i < w->jobs.len; i++) {
+        struct sched_workload workload = *scale_workload(w, (uint32_t)i);
+        workload.accepted = accepted;
+        w->refused += sched_workload_add(s, &workload, NULL) < 0;
+    }
+    return scale_begin(w) - begun;
+}
+
 void scale_arrive(struct scale_world *w)
 {
     const struct sched_workload *workload = scale_workload(w, scale_draw(w));
