@@ -251,6 +251,7 @@ static int take_allocation(void *arg, const struct model_allocation *a)
     json_key_time(w, "started_at", a->start_ms);
     json_key_time(w, "ended_at", a->end_ms);
     json_key_i64(w, "busy_ms", a->busy_ns / 1000000);
+    json_key_string(w, "release", a->release ? model_release_name(a->release) : NULL);
     json_end_object(w);
     return 0;
 }

@@ -266,11 +266,52 @@ static void turn(struct core *core, struct core_message *messages)
     arena_reset(&core->turn);
 }
 
+static const struct sched_config *scheduler_config(const struct core *core, struct sched_config *c)
+{
+    sched_config_default(c);
+    if (core->config.hold_ms)
+        c->hold_ms = core->config.hold_ms;
+    if (core->config.stale_gang_ms)
+        c->stale_gang_ms = core->config.stale_gang_ms;
+    c->min_run_ms = core->config.min_run_ms;
+    if (core->config.moves_max != 0)
+        c->moves_max = core->config.moves_max > 0 ? (uint32_t)core->config.moves_max : 0;
+    c->past_half_life_ms = core->config.past_half_life_ms;
+    if (core->config.window_lead_ms)
+        c->window_lead_ms = core->config.window_lead_ms;
+    return c;
+}
+
+/* What the scheduler goes by, for whoever replays what follows. */
+static const char *config_json(struct core *core)
+{
+    struct strbuf text = STRBUF_INIT;
+    struct sched_config c;
+    struct json_writer w;
+    const char *copy;
+
+    scheduler_config(core, &c);
+    json_writer_init(&w, &text);
+    json_begin_object(&w);
+    json_key_i64(&w, "hold_ms", c.hold_ms);
+    json_key_i64(&w, "stale_gang_ms", c.stale_gang_ms);
+    json_key_i64(&w, "min_run_ms", c.min_run_ms);
+    json_key_i64(&w, "moves_max", c.moves_max);
+    json_key_i64(&w, "past_half_life_ms", c.past_half_life_ms);
+    json_key_i64(&w, "window_lead_ms", c.window_lead_ms);
+    json_end_object(&w);
+    copy = arena_strdup(&core->turn, strbuf_str(&text));
+    strbuf_done(&text);
+    return copy;
+}
+
 static void record_start(struct core *core)
 {
-    core_record_event(
-        core, core_journal_txn(core),
-        &(struct model_event){.type = MODEL_EVENT_SERVER, .task = -1, .message = "server started"});
+    core_record_event(core, core_journal_txn(core),
+                      &(struct model_event){.type = MODEL_EVENT_SERVER,
+                                            .task = -1,
+                                            .message = "server started",
+                                            .data = config_json(core)});
 }
 
 void core_begin(struct core *core)
@@ -352,22 +393,6 @@ static int last_event_time(void *user, const struct model_event *event)
 
     core->last_seen_ms = event->time_ms;
     return 0;
-}
-
-static const struct sched_config *scheduler_config(const struct core *core, struct sched_config *c)
-{
-    sched_config_default(c);
-    if (core->config.hold_ms)
-        c->hold_ms = core->config.hold_ms;
-    if (core->config.stale_gang_ms)
-        c->stale_gang_ms = core->config.stale_gang_ms;
-    c->min_run_ms = core->config.min_run_ms;
-    if (core->config.moves_max != 0)
-        c->moves_max = core->config.moves_max > 0 ? (uint32_t)core->config.moves_max : 0;
-    c->past_half_life_ms = core->config.past_half_life_ms;
-    if (core->config.window_lead_ms)
-        c->window_lead_ms = core->config.window_lead_ms;
-    return c;
 }
 
 int core_create(const struct core_config *config, const struct core_ports *ports,

@@ -163,7 +163,7 @@ static void decided_hold(struct core *core, struct core_workload *w, const struc
 static void decided_unhold(struct core *core, struct core_workload *w,
                            const struct sched_decision *d)
 {
-    core_task_release(core, w, (int32_t)d->task, core->now_ms);
+    core_task_release(core, w, (int32_t)d->task, core->now_ms, MODEL_RELEASE_NONE);
     core_task_set_state(core, w, (int32_t)d->task, MODEL_TASK_PENDING);
     core_record_task(core, w, (int32_t)d->task);
     core_record_workload_event(core, w, (int32_t)d->task, MODEL_EVENT_TASK_RELEASED, NULL,

@@ -317,8 +317,9 @@ void core_workload_arm_limit(struct core *core, struct core_workload *w);
 /* Follows the transition table (abort otherwise) and keeps the workload's counters. */
 void core_task_set_state(struct core *core, struct core_workload *w, int32_t index,
                          enum model_task_state state);
-/* Leaves its devices: closes the allocation at END_MS, forgets node and devices. */
-void core_task_release(struct core *core, struct core_workload *w, int32_t index, int64_t end_ms);
+/* Leaves its devices: closes the allocation at END_MS and says HOW, forgets node and devices. */
+void core_task_release(struct core *core, struct core_workload *w, int32_t index, int64_t end_ms,
+                       enum model_release how);
 void core_task_intent(const struct core_workload *w, int32_t index, char *text);
 /* Asks the engine to stop it (STARTING or RUNNING); GRACE -1 = the workload's own. A task that is
  * STOPPING already gets a given grace too: the engine keeps to the earlier end. */

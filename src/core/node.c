@@ -114,8 +114,44 @@ static void name_node(struct core *core, struct core_node *n)
     map_put_str(&core->node_names, n->row.name, n);
 }
 
+/* One side of a change: what may change of itself, and all of it where the MACHINE did. */
+static void encode_side(const struct model_node *n, bool machine, struct json_writer *w)
+{
+    if (n == NULL) {
+        json_null(w);
+        return;
+    }
+    json_begin_object(w);
+    if (machine)
+        model_node_encode_fields(n, w);
+    else
+        model_node_encode_state(n, w);
+    json_end_object(w);
+}
+
+/* What a change says for whoever replays it. BEFORE is NULL for a new node. */
+static const char *change_json(struct arena *arena, const struct model_node *before,
+                               const struct model_node *after, bool machine)
+{
+    struct strbuf text = STRBUF_INIT;
+    struct json_writer w;
+    const char *copy;
+
+    json_writer_init(&w, &text);
+    json_begin_object(&w);
+    json_key(&w, "before");
+    encode_side(before, machine, &w);
+    json_key(&w, "after");
+    encode_side(after, machine, &w);
+    json_end_object(&w);
+    copy = arena_strdup(arena, strbuf_str(&text));
+    strbuf_done(&text);
+    return copy;
+}
+
+/* DATA is a change_json(). */
 static void record_node(struct core *core, const struct core_node *n, struct store_txn *txn,
-                        const char *actor, const char *text)
+                        const char *actor, const char *text, const char *data)
 {
     struct model_node *row = arena_new(&txn->arena, struct model_node);
 
@@ -132,7 +168,8 @@ static void record_node(struct core *core, const struct core_node *n, struct sto
                                             .task = -1,
                                             .node = n->row.name,
                                             .actor = actor,
-                                            .message = text});
+                                            .message = text,
+                                            .data = data});
 }
 
 /* Its devices changed under tasks that hold them. What is known stays, and takes nothing new. */
@@ -140,11 +177,14 @@ static void drain_changed(struct core *core, struct core_node *n)
 {
     log_error("node '%s' reports other devices while tasks hold the former ones: it is drained",
               n->row.name);
+    struct model_node was = n->row;
+
     n->row.drained = true;
     (void)core_node_to_sched(core, n);
     record_node(core, n, core_journal_txn(core), NULL,
                 "node drained: its devices changed while tasks hold them; start the server again "
-                "when they have ended, then undrain it");
+                "when they have ended, then undrain it",
+                change_json(&core->turn, &was, &n->row, false));
 }
 
 /* A report that says something new. */
@@ -161,6 +201,7 @@ void core_node_report(struct core *core, const struct model_node *report)
     struct core_node *n = map_get_str(&core->node_names, report->name);
     struct model_node row = *report;
     _cleanup_free_ char *json = NULL;
+    const char *change;
 
     row.id = n ? n->row.id : ++core->last_id;
     row.drained = n && n->row.drained;
@@ -173,6 +214,9 @@ void core_node_report(struct core *core, const struct model_node *report)
         drain_changed(core, n);
         return;
     }
+    /* Before the row that it is about goes. */
+    change = change_json(&core->turn, n ? &n->row : NULL, &row,
+                         n == NULL || strcmp(json, n->json) != 0);
     if (n)
         take_report(core, n, &row);
     else if ((n = core_node_add(core, &row)) != NULL)
@@ -181,7 +225,8 @@ void core_node_report(struct core *core, const struct model_node *report)
         return;
     record_node(core, n, core_journal_txn(core), NULL,
                 arena_printf(&core->turn, "node is %s with %d devices",
-                             model_node_state_name(row.state), row.device_count));
+                             model_node_state_name(row.state), row.device_count),
+                change);
 }
 
 static void apply_drain(struct core *core, struct core_entry *entry)
@@ -211,7 +256,8 @@ int core_command_drain(struct core *core, struct core_command *c)
         struct core_node future = *n;
         future.row.drained = c->flag;
         record_node(core, &future, &entry->txn, c->actor.name,
-                    c->flag ? "node drained: it takes nothing new" : "node takes work again");
+                    c->flag ? "node drained: it takes nothing new" : "node takes work again",
+                    change_json(&core->turn, &n->row, &future.row, false));
     }
     return 0;
 }
@@ -276,6 +322,7 @@ int core_command_maintenance(struct core *core, struct core_command *c)
     future = *n;
     future.row.window_from_ms = c->window_from_ms;
     future.row.window_until_ms = c->window_until_ms;
-    record_node(core, &future, &entry->txn, c->actor.name, window_text(core, c));
+    record_node(core, &future, &entry->txn, c->actor.name, window_text(core, c),
+                change_json(&core->turn, &n->row, &future.row, false));
     return 0;
 }

@@ -84,9 +84,10 @@ static void started(struct core *core, struct subject *s, const struct engine_ev
 }
 
 /* The task goes back to the queue as a new attempt. */
-static void requeue(struct core *core, struct subject *s, enum sched_stop how, int64_t end_ms)
+static void requeue(struct core *core, struct subject *s, enum sched_stop how, int64_t end_ms,
+                    enum model_release release)
 {
-    core_task_release(core, s->w, s->index, end_ms);
+    core_task_release(core, s->w, s->index, end_ms, release);
     core_task_set_state(core, s->w, s->index, MODEL_TASK_PENDING);
     s->t->attempt++;
     s->t->started_ms = s->t->ended_ms = 0;
@@ -95,9 +96,9 @@ static void requeue(struct core *core, struct subject *s, enum sched_stop how, i
 }
 
 static void finish(struct core *core, struct subject *s, enum model_task_state state,
-                   int64_t end_ms)
+                   int64_t end_ms, enum model_release release)
 {
-    core_task_release(core, s->w, s->index, end_ms);
+    core_task_release(core, s->w, s->index, end_ms, release);
     core_task_set_state(core, s->w, s->index, state);
     s->t->ended_ms = end_ms;
     sched_task_stopped(core->sched, s->w->id, (uint32_t)s->index, SCHED_STOP_DONE, core->now_ms);
@@ -141,14 +142,14 @@ static void failed(struct core *core, struct subject *s, const struct engine_eve
     if (retries_left(w)) {
         core_workload_set_message(w, "task %d failed (%s) and is tried again", s->index, how);
         w->restarts++;
-        requeue(core, s, SCHED_STOP_REFUSED, end_ms);
+        requeue(core, s, SCHED_STOP_REFUSED, end_ms, MODEL_RELEASE_FAILED);
         if (w->shape->model->kind != MODEL_SERVICE)
             restart_gang(core, w);
         core_record_workload(core, w);
         core_workload_review(core, w);
         return;
     }
-    finish(core, s, MODEL_TASK_FAILED, end_ms);
+    finish(core, s, MODEL_TASK_FAILED, end_ms, MODEL_RELEASE_FAILED);
     if (w->ended == w->shape->model->task_count) {
         w->exit_code = code;
         core_workload_set_message(w, "task %d: %s", s->index, how);
@@ -174,17 +175,17 @@ static void exited(struct core *core, struct subject *s, const struct engine_eve
                                             event->exit_code, event->exit_signal),
                                "task %d: %s", s->index, how_it_ended(core, event));
     if (w->state == MODEL_WORKLOAD_STOPPING) {
-        finish(core, s, MODEL_TASK_CANCELLED, end_ms);
+        finish(core, s, MODEL_TASK_CANCELLED, end_ms, MODEL_RELEASE_STOPPED);
         core_workload_review(core, w);
     } else if (gave_way) {
-        requeue(core, s, SCHED_STOP_REQUEUE, end_ms);
+        requeue(core, s, SCHED_STOP_REQUEUE, end_ms, MODEL_RELEASE_GAVE_WAY);
         /* The last of it: surplus that went is no restart, nor are ranks behind a failed one. */
         if (w->running == 0 && w->started_ms > 0 && w->evicted_ms >= w->started_ms)
             w->restarts++;
         core_workload_review(core, w);
     } else if (event->exit_code == 0 && event->exit_signal == 0 &&
                w->shape->model->kind != MODEL_SERVICE) {
-        finish(core, s, MODEL_TASK_SUCCEEDED, end_ms);
+        finish(core, s, MODEL_TASK_SUCCEEDED, end_ms, MODEL_RELEASE_ENDED);
         core_workload_review(core, w);
     } else {
         failed(core, s, event, end_ms);
@@ -199,11 +200,11 @@ static void lost(struct core *core, struct subject *s, const struct engine_event
     core_record_workload_event(core, w, s->index, MODEL_EVENT_TASK_LOST, NULL, "task %d lost: %s",
                                s->index, event->message ? event->message : "no exit record");
     if (w->state == MODEL_WORKLOAD_STOPPING) {
-        finish(core, s, MODEL_TASK_CANCELLED, end_ms);
+        finish(core, s, MODEL_TASK_CANCELLED, end_ms, MODEL_RELEASE_LOST);
     } else {
         core_workload_set_message(w, "task %d was lost: %s", s->index,
                                   event->message ? event->message : "no exit record");
-        requeue(core, s, SCHED_STOP_REQUEUE, end_ms);
+        requeue(core, s, SCHED_STOP_REQUEUE, end_ms, MODEL_RELEASE_LOST);
         /* Once, however many ranks a node took along; replicas come and go one by one. */
         if (w->running == 0 || w->shape->model->kind == MODEL_SERVICE)
             w->restarts++;
@@ -221,7 +222,7 @@ static void refused(struct core *core, struct subject *s, const struct engine_ev
     core_record_workload_event(core, w, s->index, MODEL_EVENT_TASK_REFUSED, NULL,
                                "task %d could not be launched: %s", s->index, why);
     if (w->state == MODEL_WORKLOAD_STOPPING) {
-        finish(core, s, MODEL_TASK_CANCELLED, end_ms);
+        finish(core, s, MODEL_TASK_CANCELLED, end_ms, MODEL_RELEASE_REFUSED);
         core_workload_review(core, w);
         return;
     }
@@ -229,13 +230,13 @@ static void refused(struct core *core, struct subject *s, const struct engine_ev
     if (w->refusals < LAUNCHES_MAX && !event->lasting) {
         w->restarts++;
         core_workload_set_message(w, "could not be launched and is tried again: %s", why);
-        requeue(core, s, SCHED_STOP_REFUSED, end_ms);
+        requeue(core, s, SCHED_STOP_REFUSED, end_ms, MODEL_RELEASE_REFUSED);
         core_record_workload(core, w);
         core_workload_review(core, w);
         return;
     }
     s->t->exit_code = LAUNCH_FAILED;
-    finish(core, s, MODEL_TASK_FAILED, end_ms);
+    finish(core, s, MODEL_TASK_FAILED, end_ms, MODEL_RELEASE_REFUSED);
     core_workload_stop(core, w, LAUNCH_FAILED, -1, NULL,
                        arena_printf(&core->turn, "could not be launched: %s", why));
 }

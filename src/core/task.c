@@ -22,7 +22,8 @@ void core_task_set_state(struct core *core, struct core_workload *w, int32_t ind
     t->state = state;
 }
 
-void core_task_release(struct core *core, struct core_workload *w, int32_t index, int64_t end_ms)
+void core_task_release(struct core *core, struct core_workload *w, int32_t index, int64_t end_ms,
+                       enum model_release how)
 {
     struct core_task *t = &w->tasks[index];
     struct model_allocation *a = &t->allocation;
@@ -32,6 +33,7 @@ void core_task_release(struct core *core, struct core_workload *w, int32_t index
         a->end_ms = end_ms < a->start_ms ? a->start_ms : end_ms;
         if (a->end_ms > core->now_ms)
             a->end_ms = core->now_ms;
+        a->release = how;
         core_record_allocation(core, a);
         *a = (struct model_allocation){0};
     }

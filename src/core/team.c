@@ -170,6 +170,30 @@ static void apply_put(struct core *core, struct core_entry *entry)
     (void)core_team_to_sched(core, t);
 }
 
+/* What a change says for whoever replays it: both states, null where there was or is none. */
+static const char *change_json(struct arena *arena, const struct model_team *before,
+                               const struct model_team *after)
+{
+    const struct model_team *const sides[] = {before, after};
+    struct strbuf text = STRBUF_INIT;
+    struct json_writer w;
+    const char *copy;
+
+    json_writer_init(&w, &text);
+    json_begin_object(&w);
+    for (int i = 0; i < 2; i++) {
+        json_key(&w, i ? "after" : "before");
+        if (sides[i])
+            model_team_encode(sides[i], &w);
+        else
+            json_null(&w);
+    }
+    json_end_object(&w);
+    copy = arena_strdup(arena, strbuf_str(&text));
+    strbuf_done(&text);
+    return copy;
+}
+
 int core_command_team_put(struct core *core, struct core_command *c)
 {
     struct core_team *existing = map_get_str(&core->team_names, c->team->name);
@@ -204,7 +228,10 @@ int core_command_team_put(struct core *core, struct core_command *c)
                                             .task = -1,
                                             .team = row.name,
                                             .actor = c->actor.name,
-                                            .message = existing ? "team changed" : "team created"});
+                                            .message = existing ? "team changed" : "team created",
+                                            .data = change_json(&entry->txn.arena,
+                                                                existing ? &existing->row : NULL,
+                                                                staged)});
     c->ret_team = arena_memdup(&c->arena, &row, sizeof(row));
     return 0;
 }
@@ -245,6 +272,7 @@ int core_command_team_delete(struct core *core, struct core_command *c)
                                             .task = -1,
                                             .team = t->row.name,
                                             .actor = c->actor.name,
-                                            .message = "team deleted"});
+                                            .message = "team deleted",
+                                            .data = change_json(&entry->txn.arena, &t->row, NULL)});
     return 0;
 }

@@ -41,11 +41,10 @@ void model_device_encode_fields(const struct model_device *d, struct json_writer
         json_key_string(w, "path", d->path);
 }
 
-void model_node_encode_fields(const struct model_node *n, struct json_writer *w)
+void model_node_encode_state(const struct model_node *n, struct json_writer *w)
 {
     json_key_i64(w, "id", (int64_t)n->id);
     json_key_string(w, "name", n->name);
-    json_key_string(w, "cluster", n->cluster);
     json_key_string(w, "state", model_node_state_name(n->state));
     json_key_bool(w, "drained", n->drained);
     json_key(w, "maintenance");
@@ -57,6 +56,12 @@ void model_node_encode_fields(const struct model_node *n, struct json_writer *w)
         json_key_time(w, "until", n->window_until_ms);
         json_end_object(w);
     }
+}
+
+void model_node_encode_fields(const struct model_node *n, struct json_writer *w)
+{
+    model_node_encode_state(n, w);
+    json_key_string(w, "cluster", n->cluster);
     json_key_string(w, "gpu_type", n->gpu_type);
     json_key_string(w, "sharing", n->sharing);
     json_key_string(w, "limits", n->limits);

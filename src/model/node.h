@@ -58,6 +58,8 @@ void model_node_encode(const struct model_node *n, struct json_writer *w);
 /* The fields of a node or of a device inside an object that the caller began; for callers that
  * add their own. */
 void model_node_encode_fields(const struct model_node *n, struct json_writer *w);
+/* Of those fields id, name and what changes by itself: state, drained, maintenance. */
+void model_node_encode_state(const struct model_node *n, struct json_writer *w);
 void model_device_encode_fields(const struct model_device *d, struct json_writer *w);
 /* What encode wrote (the store may leave id and state out: N keeps what it has). Strings into
  * ARENA. -EINVAL or -ERANGE with ERR; N is then as before. */

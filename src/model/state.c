@@ -39,6 +39,16 @@ static const char *const task_state_names[MODEL_TASK_STATE_COUNT] = {
     [MODEL_TASK_CANCELLED] = "cancelled",
 };
 
+static const char *const release_names[MODEL_RELEASE_COUNT] = {
+    [MODEL_RELEASE_NONE] = "",
+    [MODEL_RELEASE_ENDED] = "ended",
+    [MODEL_RELEASE_FAILED] = "failed",
+    [MODEL_RELEASE_GAVE_WAY] = "gave_way",
+    [MODEL_RELEASE_LOST] = "lost",
+    [MODEL_RELEASE_REFUSED] = "refused",
+    [MODEL_RELEASE_STOPPED] = "stopped",
+};
+
 #define BIT(v) (1u << (v))
 
 /* Where each state may go; a state never goes to itself. */
@@ -107,6 +117,7 @@ DEFINE_NAMES(class, class_names)
 DEFINE_NAMES(handling, handling_names)
 DEFINE_NAMES(workload_state, workload_state_names)
 DEFINE_NAMES(task_state, task_state_names)
+DEFINE_NAMES(release, release_names)
 
 bool model_workload_state_is_final(enum model_workload_state v)
 {

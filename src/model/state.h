@@ -52,6 +52,18 @@ enum model_task_state {
     MODEL_TASK_STATE_COUNT
 };
 
+/* How a task's hold on devices came to its end. */
+enum model_release {
+    MODEL_RELEASE_NONE,     /* it goes on, or was written down by a release that did not note it */
+    MODEL_RELEASE_ENDED,    /* by itself, well */
+    MODEL_RELEASE_FAILED,   /* by itself, with an exit code or signal */
+    MODEL_RELEASE_GAVE_WAY, /* evicted, or stopped to start again with its gang */
+    MODEL_RELEASE_LOST,     /* with its node, or without an exit record */
+    MODEL_RELEASE_REFUSED,  /* could not be launched */
+    MODEL_RELEASE_STOPPED,  /* by a person or a limit, for good */
+    MODEL_RELEASE_COUNT
+};
+
 /* Text of a value; static. Parse: 0 or -EINVAL. */
 const char *model_kind_name(enum model_kind v);
 int model_kind_parse(const char *text, enum model_kind *ret);
@@ -63,6 +75,9 @@ const char *model_workload_state_name(enum model_workload_state v);
 int model_workload_state_parse(const char *text, enum model_workload_state *ret);
 const char *model_task_state_name(enum model_task_state v);
 int model_task_state_parse(const char *text, enum model_task_state *ret);
+/* "" for MODEL_RELEASE_NONE. */
+const char *model_release_name(enum model_release v);
+int model_release_parse(const char *text, enum model_release *ret);
 
 /* Can nothing follow it? */
 bool model_workload_state_is_final(enum model_workload_state v);

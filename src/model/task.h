@@ -45,6 +45,7 @@ struct model_allocation {
     int64_t start_ms, end_ms; /* end 0 = open */
     int64_t busy_ns;          /* device busy time so far, within gpu_milli * elapsed */
     int64_t seen_ms;          /* last usage report */
+    enum model_release release;
 };
 
 /* "81.0.2": workload.task.attempt. The deterministic name of a start: starting it twice is one

@@ -107,10 +107,14 @@ static const char step_2[] = "ALTER TABLE teams ADD COLUMN quota TEXT NOT NULL D
 /* A list that is read and written as a whole: one text, '' where nothing is stated. */
 static const char step_3[] = "ALTER TABLE teams ADD COLUMN gpu_types TEXT NOT NULL DEFAULT '';";
 
+/* '' where it goes on, and of what ended before there was this column. */
+static const char step_4[] = "ALTER TABLE allocations ADD COLUMN release TEXT NOT NULL DEFAULT '';";
+
 const struct schema_step schema_steps[] = {
     {"create the tables", step_1},
     {"let a team have a hard quota", step_2},
     {"let a team have quotas per GPU type", step_3},
+    {"note how allocations end", step_4},
 };
 const int schema_step_count = ARRAY_LEN(schema_steps);
 
