@@ -167,6 +167,11 @@ static const struct api_route routes[] = {
 
     {"GET", "/v1/usage", "getUsage", "GPU time by team: allocated, busy, idle.", API_AUTH_USER,
      handle_usage, NULL, "Usage", .status = 200, .params = usage_params},
+    {"GET", "/v1/history", "getHistory",
+     "Who asked for what, when it ran, and quotas and nodes meanwhile, as a line of JSON for each: "
+     "what 'allot sim whatif' replays. For administrators, and users who see all teams. The line "
+     "with 'end' is the last; without it the answer is not complete.",
+     API_AUTH_USER, handle_history, NULL, "HistoryLine", "application/x-ndjson", .status = 200},
     {"GET", "/v1/events", "streamEvents",
      "Events as a stream, or as a page with 'Accept: application/json', 'after' or 'limit'.",
      API_AUTH_USER, handle_events, NULL, "EventList", .status = 200, .params = event_params,

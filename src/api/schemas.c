@@ -55,28 +55,30 @@
     INT("tasks")                                                                                  \
     INT("min_tasks")                                                                              \
     INT("gpus")                                                                                   \
-    NUM("gpu") NUM("gpu_memory") "\"mig\":{}," INT("gpu_count") STRINGS("gpu_type") NUM("cpu")    \
-        NUM("memory") MAP("node_labels") "\"topology\":{\"type\":\"object\"}," STRINGS("command") \
-            MAP_("env")
+    NUM("gpu")                                                                                    \
+    NUM("gpu_memory") "\"mig\":{}," INT("gpu_count") STRINGS("gpu_type") NUM("cpu") NUM("memory") \
+        MAP("node_labels") "\"topology\":{\"type\":\"object\"}," STRINGS("command") MAP_("env")
 
-#define WORKLOAD_SETTINGS                                                                      \
-    STR("team")                                                                                \
-    WORDS("kind", KINDS)                                                                       \
-    WORDS("class", CLASSES)                                                                    \
-    INT("priority")                                                                            \
-    BOOL("preemptible")                                                                        \
-    BOOL("burst") NUM("max_run_time") NUM("expected_run_time") NUM("min_run_time")             \
-        INT("max_unavailable") REF("preemption", "Preemption") INT("max_retries") OPT("image") \
-            OPT("workdir") OPT("checkpoint_dir") LIST("groups", "Group")
+#define WORKLOAD_SETTINGS                                                                   \
+    STR("team")                                                                             \
+    WORDS("kind", KINDS)                                                                    \
+    WORDS("class", CLASSES)                                                                 \
+    INT("priority")                                                                         \
+    BOOL("preemptible")                                                                     \
+    BOOL("burst")                                                                           \
+    NUM("max_run_time") NUM("expected_run_time") NUM("min_run_time") INT("max_unavailable") \
+        REF("preemption", "Preemption") INT("max_retries") OPT("image") OPT("workdir")      \
+            OPT("checkpoint_dir") LIST("groups", "Group")
 
-#define WORKLOAD_RESULTS                                                                           \
-    INT("id")                                                                                      \
-    STR("owner")                                                                                   \
-    WORDS("state", WORKLOAD_STATES)                                                                \
-    TIME("submitted_at")                                                                           \
-    TIME("started_at") TIME("ended_at") TIME("evicted_at") INT("running_tasks") INT("ended_tasks") \
-        INT("restarts") INT("failures") INT("exit_code") OPT("message") STR("request")             \
-            STR("reason") INT("position") INT("stopping_tasks") LIST("tasks_detail", "Task")
+#define WORKLOAD_RESULTS                                                                        \
+    INT("id")                                                                                   \
+    STR("owner")                                                                                \
+    WORDS("state", WORKLOAD_STATES)                                                             \
+    TIME("submitted_at")                                                                        \
+    TIME("started_at")                                                                          \
+    TIME("ended_at") TIME("evicted_at") INT("running_tasks") INT("ended_tasks") INT("restarts") \
+        INT("failures") INT("exit_code") OPT("message") STR("request") STR("reason")            \
+            INT("position") INT("stopping_tasks") LIST("tasks_detail", "Task")
 
 #define QUOTAS                          \
     OPT("parent")                       \
@@ -91,14 +93,15 @@
     STR("uuid")        \
     STR("type") NUM("memory") STR("mig_profile") INT("mig_milli") BOOL("simulated") STR_("path")
 
-#define NODE_MEMBERS                                                                       \
-    INT("id")                                                                              \
-    STR("name")                                                                            \
-    OPT("cluster")                                                                         \
-    WORDS("state", "\"up\",\"down\",\"unknown\"")                                          \
-    BOOL("drained")                                                                        \
-    REF("maintenance", "Maintenance")                                                      \
-    OPT("gpu_type") OPT("sharing") OPT("limits") OPT("isolation") NUM("cpu") NUM("memory") \
+#define NODE_MEMBERS                                                                     \
+    INT("id")                                                                            \
+    STR("name")                                                                          \
+    OPT("cluster")                                                                       \
+    WORDS("state", "\"up\",\"down\",\"unknown\"")                                        \
+    BOOL("drained")                                                                      \
+    REF("maintenance", "Maintenance")                                                    \
+    OPT("gpu_type")                                                                      \
+    OPT("sharing") OPT("limits") OPT("isolation") NUM("cpu") NUM("memory")               \
         LIST("devices", "Device") MAP("labels") NUM("gpu_used") LIST("use", "DeviceUse") \
             LIST_("maintenance_work", "MaintenanceWork")
 
@@ -171,7 +174,8 @@ static const struct api_schema schemas[] = {
             LIST("holders", "ExplanationHolder") OPT("last_eviction") TIME_("last_eviction_at"))},
     /* clang-format on */
     {"Allocation", OBJECT(INT("id") INT("task") INT("attempt") INTS("devices") NUM("gpu") NUM("cpu")
-                              NUM("memory") TIME("started_at") TIME("ended_at") INT_("busy_ms"))},
+                              NUM("memory") TIME("started_at") TIME("ended_at") INT("busy_ms")
+                                  OPT_("release"))},
     {"AllocationList", LIST_OF("allocations", "Allocation")},
 
     {"Device", OBJECT(DEVICE_MEMBERS)},
@@ -190,6 +194,8 @@ static const struct api_schema schemas[] = {
                              INT("busy_gpu_ms") INT("idle_gpu_ms") INT("allocated_gpu_seconds")
                                  INT("busy_gpu_seconds") INT("idle_gpu_seconds") INT("held_ms")
                                      INT("cpu_milli_ms") INT("allocations") INT_("open"))},
+    {"HistoryLine", "{\"type\":\"object\",\"description\":\"One of: history (version and "
+                    "time), team, node, change, workload, run, end.\"}"},
     {"Usage", OBJECT(TIME("from") TIME("to") LIST_("teams", "TeamUsage"))},
 
     {"Event",

@@ -26,6 +26,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/strbuf.h"
 #include "model/event.h"
 #include "model/node.h"
 #include "model/task.h"
@@ -151,6 +152,16 @@ typedef int store_token_fn(void *user, const struct model_token *row);
 typedef int store_usage_fn(void *user, const struct store_usage_row *row);
 typedef int store_shape_fn(void *user, uint64_t id, const char *json);
 
+/* Where a reading of the history stands; zeroed to begin. The first piece sets the end of what is
+ * read: what happens later is left out, however long the reading takes. */
+struct store_history_at {
+    int section;            /* kind of the lines that come next */
+    uint64_t after;         /* the last one of them that was read */
+    int64_t now_ms;         /* later things are left out */
+    uint64_t last_workload, last_event;
+    int64_t workloads, runs; /* read so far */
+};
+
 struct store_ops {
     /* Takes the group; DONE is called once. TXNS must live until then. */
     void (*commit)(void *store, struct store_txn *const *txns, size_t count, store_done_fn *done,
@@ -195,6 +206,9 @@ struct store_ops {
                     struct err *err);
     int (*get_reply)(void *store, const char *key, int64_t now_ms, struct arena *arena,
                      struct store_reply *ret_reply, struct err *err);
+    /* Appends a piece of the history (store/history.h: lines of JSON) to OUT and moves AT on. 1
+     * while there is more, 0 at the end. A piece takes milliseconds, whatever the store holds. */
+    int (*history)(void *store, struct store_history_at *at, struct strbuf *out, struct err *err);
     /* Largest ids in use, for start-up. */
     int (*last_ids)(void *store, uint64_t *ret_workload, uint64_t *ret_event,
                     uint64_t *ret_other, struct err *err);

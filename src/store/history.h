@@ -2,18 +2,27 @@
 /*
  * The recorded history of a server as lines of JSON, for the simulator and for spreadsheets.
  *
- * The store is opened read-only and read as one snapshot, whether or not a server uses it; the
- * server does not notice. Nothing personal goes out but names of teams and workloads: no owner,
- * command, environment or token.
+ * It is read in pieces, each of milliseconds: through the store port while the server runs
+ * (read_history() in store_private.h), or from the data folder, which is opened read-only and
+ * read as one snapshot, whether or not a server uses it; the server does not notice. Between
+ * pieces of the former the world goes on; what happens after the first piece is left out, so both
+ * give the same. Nothing personal goes out but names of teams and workloads: no owner, command,
+ * environment or token.
  *
  * Lines, in this order (times in milliseconds of the server's timeline, GPUs in milli):
- *     {"history": 1, "now_ms": 1700000000000}      version; time of the last thing recorded
+ *     {"history": 2, "now_ms": 1700000000000, "events_from_ms": 1690000000000}
+ *         version; time of the last thing recorded; changes before that are not kept (0 = all are)
  *     {"team": 3, "parent": 0, "deleted": false, "spec": {fields of model/team.h}}
  *     {"node": 5, "spec": {fields of model/node.h}}
+ *     {"change": "team" | "node" | "server", "time_ms": ..., "data": {what the event says}}
  *     {"workload": 81, "name": "digits", "team": 3, "state": "succeeded", "submitted_ms": ...,
- *      "started_ms": ..., "ended_ms": ..., "restarts": 1, "shape": {model_shape_encode()}}
- *     {"run": [workload, task, attempt, gpu_milli, start_ms, end_ms, busy_ms]}   end 0 = open
- * Runs of a workload follow each other by start.
+ *      "started_ms": ..., "ended_ms": ..., "restarts": 1, "failures": 0,
+ *      "shape": {model_shape_encode()}}
+ *     {"run": [workload, task, attempt, gpu_milli, start_ms, end_ms, busy_ms, node],
+ *      "how": "ended"}          end 0 = it goes on; how it ended (model_release), "" = not known
+ *     {"end": {"workloads": 81, "runs": 90}}
+ * Teams and nodes are as they are at the end, parents before children. Runs of a workload follow
+ * each other by start, behind it. Without its last line a history is cut off.
  *
  *     r = store_history_write("/var/lib/allot", file, &err);
  */

@@ -188,5 +188,6 @@ const struct store_ops store_sqlite_ops = {
     .get_team = read_get_team,
     .get_meta = read_get_meta,
     .get_reply = read_get_reply,
+    .history = read_history,
     .last_ids = read_last_ids,
 };

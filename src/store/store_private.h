@@ -53,6 +53,9 @@ int read_get_meta(void *store, const char *key, struct arena *arena, const char 
 int read_get_reply(void *store, const char *key, int64_t now_ms, struct arena *arena,
                    struct store_reply *ret_reply, struct err *err);
 
+/* history.c */
+int read_history(void *store, struct store_history_at *at, struct strbuf *out, struct err *err);
+
 /* read_usage.c */
 int read_usage(void *store, int64_t from_ms, int64_t to_ms, int64_t now_ms, store_usage_fn *fn,
                void *user, struct err *err);
