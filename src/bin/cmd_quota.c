@@ -3,9 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/cleanup.h"
 #include "bin/commands.h"
 #include "bin/meter.h"
 #include "bin/recorded.h"
@@ -16,18 +14,20 @@
 static int suggest(struct cli *cli, const struct cli_args *args)
 {
     const char *data = cli_option_value(args, "data");
-    char path[RECORDED_PATH_MAX];
-    _cleanup_close_ int fd = -1;
-    struct err err = ERR_INIT;
-    char *words[] = {(char *)"sim", (char *)"suggest", path, NULL, NULL, NULL};
+    struct recorded recorded = {.cli = cli};
+    struct sim_records records = {recorded_open, &recorded};
+    char *words[8] = {(char *)"sim", (char *)"suggest"};
+    int n = 2;
 
-    if (recorded_open(data ? data : RECORDED_DEFAULT, &fd, path, &err) < 0)
-        return cli_fail(cli, &err);
-    if (cli->json) {
-        words[3] = (char *)"-o";
-        words[4] = (char *)"json";
+    if (data) {
+        words[n++] = (char *)"--data";
+        words[n++] = (char *)data;
     }
-    return sim_main(cli->json ? 5 : 3, words, &bin_meter);
+    if (cli->json) {
+        words[n++] = (char *)"-o";
+        words[n++] = (char *)"json";
+    }
+    return sim_main(n, words, &bin_meter, &records);
 }
 
 static int run(struct cli *cli, const struct cli_args *args)
@@ -52,7 +52,7 @@ static const struct cli_option options[] = {
     CLI_QUOTA_ALL,
     {.name = "data",
      .arg = "FOLDER",
-     .help = "suggest: data folder of the server (" RECORDED_DEFAULT ")",
+     .help = "suggest: from this data folder of a server on this machine",
      .complete = CLI_COMPLETE_FILE},
     {0},
 };
@@ -62,14 +62,13 @@ const struct cli_command bin_quota = {
     .group = CLI_SEE,
     .summary = "what every team has and uses, as a tree with bars; suggestions",
     .usage = "[OPTIONS] [show] [TEAM] | suggest",
-    .description =
-        CLI_QUOTA_ABOUT
-        "\n\n"
-        "'suggest' proposes guarantees from what the store of a server on this machine has "
-        "recorded: what every team wanted at a time, how much of it its guarantee covers, and "
-        "guarantees that never exceed the GPUs there are.",
+    .description = CLI_QUOTA_ABOUT
+    "\n\n"
+    "'suggest' proposes guarantees from what the server has recorded: what every team wanted "
+    "at a time, how much of it its guarantee covers, and guarantees that never exceed the GPUs "
+    "there are. It is for administrators and for those who see all teams.",
     .examples = "allot quota\nallot quota research --all\n"
-                "allot quota suggest --data /var/lib/allot",
+                "allot quota suggest",
     .options = options,
     .max_operands = 2,
     .operand = CLI_COMPLETE_TEAM,

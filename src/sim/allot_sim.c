@@ -13,5 +13,5 @@ static int64_t unknown(void)
 int main(int argc, char **argv)
 {
     static const struct sim_meter meter = {unknown, unknown};
-    return sim_main(argc, argv, &meter);
+    return sim_main(argc, argv, &meter, NULL);
 }

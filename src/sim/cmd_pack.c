@@ -161,19 +161,20 @@ const struct sim_command sim_cmd_pack = {
     .name = "pack",
     .summary = "fill a GPU cluster with a public trace's pods, by this or a published policy",
     .usage =
-        "usage: allot sim pack --nodes FILE --pods FILE [--policy P] [--seeds A-B] [--json]\n"
-        "                      [--ties order|name|random]\n"
+        "usage: allot sim pack --nodes FILE --pods FILE [--policy P] [--seeds A-B]\n"
+        "                      [--json] [--ties order|name|random]\n"
         "\n"
-        "Fills an empty cluster with the pods of a list in random order until 130% of its GPUs\n"
-        "are asked for; what does not fit is dropped. Prints how much is left unallocated.\n"
+        "Fills an empty cluster with the pods of a list in random order until 130% of\n"
+        "its GPUs are asked for; what does not fit is dropped. Prints how much is left\n"
+        "unallocated.\n"
         "\n"
         "  --nodes FILE   openb_node_list_gpu_node.csv of the public trace\n"
         "  --pods FILE    one of its openb_pod_list_*.csv\n"
-        "  --policy P     allot (the scheduler itself), or random, dotprod, clustering, packing,\n"
-        "                 bestfit, fgd\n"
+        "  --policy P     allot (the scheduler itself), or random, dotprod, clustering,\n"
+        "                 packing, bestfit, fgd\n"
         "  --seeds A-B    orders of arrival and of the nodes (42-51)\n"
         "  --json         one JSON object\n"
-        "  --ties T       among equal nodes the first of that order (order), the first by name\n"
-        "                 (name), or any (random; the scheduler itself: as order)\n",
+        "  --ties T       among equal nodes the first of that order (order), the first by\n"
+        "                 name (name), or any (random; the scheduler itself: as order)\n",
     .measure = pack_main,
 };

@@ -387,16 +387,17 @@ const struct sim_command sim_cmd_replay = {
         "usage: allot sim replay --trace FILE --use FILE [OPTION]...\n"
         "       allot sim replay --helios FOLDER [--json]\n"
         "\n"
-        "Replays a trace of arrivals on the scheduler library in virtual time, and prints waits,\n"
-        "allocated and busy GPU time. With --helios: figures of observed static partitions, from\n"
-        "minute tables (earth_vc*.csv, unpacked).\n"
+        "Replays a trace of arrivals on the scheduler library in virtual time, and prints\n"
+        "waits, allocated and busy GPU time. With --helios: figures of observed static\n"
+        "partitions, from minute tables (earth_vc*.csv, unpacked).\n"
         "\n"
         "  --trace FILE      jobs: timestamp, duration, num_gpus, cluster\n"
         "  --use FILE        measured GPU use: util_pct, cdf_pct\n"
         "  --policy POLICY   blocks, pool, quota (default), fraction, idle\n"
         "  --gpus N          of the cluster; default: what the blocks add up to\n"
         "  --node-gpus N     GPUs of a node (8); 0 = a flat pool\n"
-        "  --quantile P      percent of minutes in which a team's block covers its demand (95)\n"
+        "  --quantile P      percent of minutes in which a team's block covers its demand\n"
+        "                    (95)\n"
         "  --limits          jobs declare their run time; else nobody knows when they end\n"
         "  --checkpoint T    between saves (30m); 0 = never saved\n"
         "  --restart T, --grace T   cost of an eviction (1m, 30s)\n"
@@ -407,6 +408,7 @@ const struct sim_command sim_cmd_replay = {
         "  --alone           compare each job with its team alone on its block\n"
         "  --json            one object\n"
         "\n"
-        "example: allot sim replay --trace philly.csv --use util_gpu_philly_0.csv --gpus 800\n",
+        "example: allot sim replay --trace philly.csv --use util_gpu_philly_0.csv \\\n"
+        "             --gpus 800\n",
     .run = replay_main,
 };

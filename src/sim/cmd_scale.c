@@ -252,8 +252,9 @@ const struct sim_command sim_cmd_scale = {
         "usage: allot sim scale --nodes FILE --pods FILE [OPTION]...\n"
         "       allot sim scale --mode kueue\n"
         "\n"
-        "Measures the scheduler library alone, on one core, on the machines of public node\n"
-        "lists (OpenB's, or the one of the spot-GPU trace) with the requests of a pod list.\n"
+        "Measures the scheduler library alone, on one core, on the machines of public\n"
+        "node lists (OpenB's, or the one of the spot-GPU trace) with the requests of a\n"
+        "pod list.\n"
         "\n"
         "  --nodes FILE     node list: OpenB, or spot GPU\n"
         "  --pods FILE      OpenB pod list: what jobs ask for\n"
@@ -263,13 +264,14 @@ const struct sim_command sim_cmd_scale = {
         "  --steps N        jobs that end in churn (20k)\n"
         "  --departments N  three levels of N, so N^3 teams (10)\n"
         "  --full PERCENT   of the GPUs: what counts as a full cluster (95)\n"
-        "  --seconds N      CPU time at most for what a mode repeats (300); progress is told on\n"
-        "                   standard error\n"
+        "  --seconds N      CPU time at most for what a mode repeats (300); progress\n"
+        "                   is told on standard error\n"
         "  --seed N         of the draws (42)\n"
-        "  --mode MODE      fill, churn, pending, reclaim, impossible, start or kueue (all)\n"
+        "  --mode MODE      fill, churn, pending, reclaim, impossible, start or kueue\n"
+        "                   (all)\n"
         "  --json           one JSON object a line\n"
         "\n"
-        "example: allot sim scale --nodes node_info_df.csv --pods openb_pod_list_default.csv \\\n"
-        "             --jobs 100k --mode fill\n",
+        "example: allot sim scale --nodes node_info_df.csv \\\n"
+        "             --pods openb_pod_list_default.csv --jobs 100k --mode fill\n",
     .measure = scale_main,
 };

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <string.h>
@@ -7,6 +8,7 @@
 #include "base/json_writer.h"
 #include "base/qty.h"
 #include "sim/command.h"
+#include "sim/source.h"
 #include "sim/suggest.h"
 #include "sim/whatif_print.h"
 
@@ -15,44 +17,43 @@
 
 static void print_text(const struct suggest *s, FILE *out)
 {
-    char t[8][QTY_TEXT_MAX];
+    char t[8][QTY_TEXT_MAX], n[WHATIF_NAME_MAX];
 
-    fprintf(out, "%-20s %6s %8s %8s %8s %8s %8s %9s %8s %10s %8s %9s\n", "TEAM", "JOBS", "P50",
-            "P95", "P99", "PEAK", "FIRM", "GUARANTEE", "WITHIN", "PROPOSED", "WITHIN", "WAIT P95");
+    fprintf(out, "%s %6s %6s %6s %6s %6s %6s %6s %8s %6s\n", whatif_name_text("TEAM", 14, n),
+            "JOBS", "P50", "P95", "PEAK", "FIRM", "NOW", "COVERS", "PROPOSED", "COVERS");
     for (size_t i = 0; i < s->teams.len; i++) {
         const struct suggest_team *m = &s->teams.items[i];
         bool whole = m->now_milli == MODEL_UNLIMITED;
         fprintf(out,
-                "%-20.20s %6" PRIu64 " %8s %8s %8s %8s %8s %9s %5" PRId64 ".%" PRId64
-                "%% %10" PRId64 " %5" PRId64 ".%" PRId64 "%% %9s\n",
-                m->team->row.name, m->jobs, qty_format_milli(m->p50_milli, t[0]),
-                qty_format_milli(m->p95_milli, t[1]), qty_format_milli(m->p99_milli, t[2]),
+                "%s %6" PRIu64 " %6s %6s %6s %6s %6s %3" PRId64 ".%" PRId64 "%% %8" PRId64
+                " %3" PRId64 ".%" PRId64 "%%\n",
+                whatif_name_text(m->team->row.name, 14, n), m->jobs,
+                qty_format_milli(m->p50_milli, t[0]), qty_format_milli(m->p95_milli, t[1]),
                 qty_format_milli(m->peak_milli, t[3]), qty_format_milli(m->firm_milli, t[4]),
                 whole ? "all" : qty_format_milli(m->now_milli, t[5]), m->now_permille / 10,
-                m->now_permille % 10, m->gpus, m->then_permille / 10, m->then_permille % 10,
-                whatif_time_text(m->wait_p95_ms, t[6]));
+                m->now_permille % 10, m->gpus, m->then_permille / 10, m->then_permille % 10);
     }
-    fprintf(
-        out,
-        "\nProposed %" PRId64 " of %" PRId64 " GPUs. P50 to PEAK: GPUs wanted at a time if there "
-        "were no end of them,\nby share of the %s of the record; FIRM: the peak of what may not "
-        "be evicted.\n",
-        s->gpus, s->capacity_milli / 1000, whatif_time_text(s->window_ms, t[0]));
-    fputs("Each team is to have its median (at least FIRM), then what remains is shared out\n"
-          "towards each P95 in proportion to what is lacking; the rest is borrowed by weight.\n"
-          "WITHIN: the part of the wanted GPU time that the guarantee before it covers.\n",
+    fprintf(out,
+            "\nProposed %" PRId64 " of %" PRId64
+            " GPUs. P50 to PEAK: GPUs wanted at a time if there "
+            "were no\nend of them, by share of the %s of the record; FIRM: the peak of what may\n"
+            "not be evicted.\n",
+            s->gpus, s->capacity_milli / 1000, whatif_time_text(s->window_ms, t[0]));
+    fputs("Each team is to have its median (at least FIRM), then what remains is shared\n"
+          "out towards each P95 in proportion to what is lacking; the rest is borrowed by\n"
+          "weight. COVERS: the part of the wanted GPU time that NOW or PROPOSED covers.\n"
+          "P99 and waits are in -o json.\n",
           out);
     if (s->window_ms < ENOUGH_MS)
         fprintf(out,
-                "The record covers %s only: take this for a first guess, and ask again after some "
-                "days.\n",
+                "The record covers %s only: take this for a first guess, and ask again\n"
+                "after some days.\n",
                 whatif_time_text(s->window_ms, t[0]));
     if (s->scaled)
-        fputs("There are fewer GPUs than the medians ask for: all have the same part of them.\n",
-              out);
-    fprintf(out, "The teams' P95 add up to %s, that of all together is %s%s.\n",
+        fputs("There are fewer GPUs than the medians ask for: all have the same part.\n", out);
+    fprintf(out, "The teams' P95 add up to %s GPUs, that of all together is %s%s.\n",
             qty_format_milli(s->sum_p95_milli, t[1]), qty_format_milli(s->p95_milli, t[2]),
-            s->p95_milli < s->sum_p95_milli ? ": they do not all peak at once" : "");
+            s->p95_milli < s->sum_p95_milli ? ":\nthey do not all peak at once" : "");
 }
 
 static void encode_team(const struct suggest_team *m, struct json_writer *w)
@@ -99,12 +100,32 @@ static void print_json(const struct suggest *s, FILE *out)
     fprintf(out, "%s\n", strbuf_str(&text));
 }
 
-static int suggest_main(int argc, char **argv)
+static int print(const struct past *past, bool json, struct err *err)
 {
-    static const struct option longs[] = {
-        {"output", required_argument, NULL, 'o'}, {"help", no_argument, NULL, 'h'}, {0}};
-    struct err err = ERR_INIT;
     struct suggest s;
+    int e = 0;
+
+    suggest_make(past, &s);
+    if (s.teams.len == 0)
+        e = err_set(
+            err, -ENODATA, ERR_NOT_FOUND, NULL, "come back when some work has run",
+            "the record holds no work with GPUs that ran: there is nothing to propose from");
+    else if (json)
+        print_json(&s, stdout);
+    else
+        print_text(&s, stdout);
+    suggest_done(&s);
+    return e;
+}
+
+static int suggest_main(int argc, char **argv, const struct sim_records *records)
+{
+    static const struct option longs[] = {SOURCE_OPTIONS,
+                                          {"output", required_argument, NULL, 'o'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {0}};
+    struct source source = {0};
+    struct err err = ERR_INIT;
     struct past past;
     bool json = false;
 
@@ -112,37 +133,34 @@ static int suggest_main(int argc, char **argv)
     for (int c; (c = getopt_long(argc, argv, "o:h", longs, NULL)) != -1;) {
         if (c == 'h')
             return sim_usage(&sim_cmd_suggest, stdout, 0);
-        if (c != 'o' || strcmp(optarg, "json") != 0)
+        if (c == 'o' && strcmp(optarg, "json") == 0)
+            json = true;
+        else if (!source_option(&source, c, optarg))
             return sim_usage(&sim_cmd_suggest, stderr, 2);
-        json = true;
     }
-    if (optind != argc - 1)
-        return sim_usage(&sim_cmd_suggest, stderr, 2);
-    if (past_read(argv[optind], &past, &err) < 0)
+    int e = source_operands(&source, argc, argv, &err);
+    if (e == 0)
+        e = source_read(&source, records, &past, &err);
+    if (e < 0)
         return sim_complain(&err);
-    suggest_make(&past, &s);
-    int status = s.teams.len > 0 ? 0 : 1;
-    if (status != 0)
-        fputs("allot: the record holds no work with GPUs that ran: there is nothing to propose "
-              "from\n",
-              stderr);
-    else if (json)
-        print_json(&s, stdout);
-    else
-        print_text(&s, stdout);
-    suggest_done(&s);
+    e = print(&past, json, &err);
     past_done(&past);
-    return status;
+    if (e < 0)
+        (void)sim_complain(&err);
+    return e < 0 ? 1 : 0;
 }
 
 const struct sim_command sim_cmd_suggest = {
     .name = "suggest",
     .summary = "propose guarantees per team from a server's own past",
-    .usage = "usage: allot sim suggest [-o json] HISTORY\n"
-             "       allot quota suggest [-o json] --data FOLDER\n"
+    .usage = "usage: allot sim suggest [OPTION]... [HISTORY]\n"
+             "       allot quota suggest [OPTION]...\n"
              "\n"
-             "HISTORY is a file of 'allot export history'; --data reads the data folder of a\n"
-             "server, also while it runs. Prints what every team wanted at a time, how much of it\n"
-             "its guarantee covers, and a proposal that never exceeds the GPUs there are.\n",
-    .run = suggest_main,
+             "Prints what every team wanted at a time, how much of it its guarantee covers,\n"
+             "and a proposal that never exceeds the GPUs there are.\n"
+             "\n" SOURCE_HELP "  -o json                  one JSON object\n"
+             "\n"
+             "  allot quota suggest\n"
+             "  allot export history > history.jsonl; allot sim suggest history.jsonl\n",
+    .replay = suggest_main,
 };

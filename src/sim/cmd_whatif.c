@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <getopt.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/qty.h"
 #include "sim/command.h"
+#include "sim/source.h"
 #include "sim/whatif_change.h"
 #include "sim/whatif_print.h"
 
 #define CHANGES_MAX 1000
+#define PRICE_MAX_UUSD (10000 * 1000000LL)
+#define TIME_MAX_MS (365LL * 24 * 3600 * 1000)
 
 enum {
     OPT_TEAM = 256,
@@ -19,10 +23,12 @@ enum {
     OPT_CLASS,
     OPT_PRICE,
     OPT_CHECKPOINT,
-    OPT_STOP
+    OPT_STOP,
+    OPT_ALL
 };
 
-static const struct option longs[] = {{"team", required_argument, NULL, OPT_TEAM},
+static const struct option longs[] = {SOURCE_OPTIONS,
+                                      {"team", required_argument, NULL, OPT_TEAM},
                                       {"teams", required_argument, NULL, OPT_TEAMS},
                                       {"nodes", required_argument, NULL, OPT_NODES},
                                       {"hard-quota", no_argument, NULL, OPT_HARD},
@@ -31,6 +37,7 @@ static const struct option longs[] = {{"team", required_argument, NULL, OPT_TEAM
                                       {"price", required_argument, NULL, OPT_PRICE},
                                       {"checkpoint", required_argument, NULL, OPT_CHECKPOINT},
                                       {"stop", required_argument, NULL, OPT_STOP},
+                                      {"all", no_argument, NULL, OPT_ALL},
                                       {"output", required_argument, NULL, 'o'},
                                       {"help", no_argument, NULL, 'h'},
                                       {0}};
@@ -42,57 +49,148 @@ struct asked {
         const char *value;
     } changes[CHANGES_MAX];
     size_t count;
-    int64_t price_uusd, checkpoint_ms, stop_ms; /* 0 = not given */
-    bool json;
+    struct source source;
+    int64_t price_uusd;             /* 0 = not given */
+    int64_t checkpoint_ms, stop_ms; /* -1 = not given */
+    bool json, all_teams, help;
 };
 
-/* 0, 1 = help was asked for, -1 = usage. */
-static int parse(int argc, char **argv, struct asked *a)
-{
-    int r = 0;
+/* ---- the command line --------------------------------------------------------------------- */
 
-    optind = 0;
-    for (int c; r == 0 && (c = getopt_long(argc, argv, "o:h", longs, NULL)) != -1;) {
-        if (c == 'h')
-            return 1;
-        if (c == 'o')
-            r = (a->json = strcmp(optarg, "json") == 0) ? 0 : -1;
-        else if (c == OPT_PRICE)
-            r = qty_parse_int(optarg, &a->price_uusd, NULL);
-        else if (c == OPT_CHECKPOINT)
-            r = qty_parse_duration_ms(optarg, &a->checkpoint_ms, NULL);
-        else if (c == OPT_STOP)
-            r = qty_parse_duration_ms(optarg, &a->stop_ms, NULL);
-        else if (c == '?' || a->count == CHANGES_MAX)
-            r = -1;
-        else {
-            a->changes[a->count].option = c;
-            a->changes[a->count++].value = optarg;
+/* USD with up to six decimals, exactly. */
+static int parse_price(const char *text, int64_t *ret_uusd, struct err *err)
+{
+    int64_t uusd = 0;
+    int decimals = -1;
+    const char *p = text;
+
+    for (; *p && uusd <= PRICE_MAX_UUSD && decimals < 6; p++) {
+        if (*p == '.' && decimals < 0 && p > text) {
+            decimals = 0;
+            continue;
         }
+        if (*p < '0' || *p > '9')
+            break;
+        uusd = uusd * 10 + (*p - '0');
+        decimals += decimals >= 0;
     }
-    if (r < 0)
-        return -1;
-    return optind == argc - 1 && a->price_uusd <= INT64_MAX / 1000000 ? 0 : -1;
+    for (int i = decimals > 0 ? decimals : 0; i < 6 && uusd <= PRICE_MAX_UUSD; i++)
+        uusd *= 10;
+    if (*p || p == text || decimals == 0 || uusd == 0 || uusd > PRICE_MAX_UUSD)
+        return err_set(err, -EINVAL, ERR_INVALID, "price",
+                       "give USD for one GPU-hour, above 0 and at most 10000: --price 2.50",
+                       "'%.40s' is no price", text);
+    *ret_uusd = uusd;
+    return 0;
 }
 
-static int apply(struct past *past, struct whatif_setup *setup, int option, const char *value,
-                 struct err *err)
+static int parse_time(const char *option, const char *text, const char *example, int64_t *ret_ms,
+                      struct err *err)
+{
+    struct err cause = ERR_INIT;
+    char remedy[160];
+
+    if (qty_parse_duration_ms(text, ret_ms, &cause) == 0 && *ret_ms <= TIME_MAX_MS)
+        return 0;
+    snprintf(remedy, sizeof(remedy), "give a time of at most a year, as %s %s", option, example);
+    return err_set(err, -EINVAL, ERR_INVALID, option + 2, remedy, "'%.40s' is no time for %s", text,
+                   option);
+}
+
+static int parse_checkpoint(const char *text, int64_t *ret_ms, struct err *err)
+{
+    int e = strcmp(text, "never") == 0 ? 0 : parse_time("--checkpoint", text, "10m", ret_ms, err);
+
+    if (strcmp(text, "never") == 0)
+        *ret_ms = 0;
+    else if (e == 0 && *ret_ms == 0)
+        return err_set(err, -EINVAL, ERR_OUT_OF_RANGE, "checkpoint",
+                       "give a time above 0, as --checkpoint 1s, or --checkpoint never",
+                       "work cannot be saved every 0 seconds");
+    return e;
+}
+
+static int take(struct asked *a, int option, const char *value, struct err *err)
+{
+    switch (option) {
+    case 'h':
+        a->help = true;
+        return 0;
+    case 'o':
+        a->json = strcmp(value, "json") == 0;
+        return a->json ? 0
+                       : err_set(err, -EINVAL, ERR_INVALID, "output", "write -o json",
+                                 "'%.40s' is no kind of output", value);
+    case OPT_ALL:
+        a->all_teams = true;
+        return 0;
+    case OPT_PRICE:
+        return parse_price(value, &a->price_uusd, err);
+    case OPT_CHECKPOINT:
+        return parse_checkpoint(value, &a->checkpoint_ms, err);
+    case OPT_STOP:
+        return parse_time("--stop", value, "5s", &a->stop_ms, err);
+    default:
+        break;
+    }
+    if (source_option(&a->source, option, value))
+        return 0;
+    if (a->count == CHANGES_MAX)
+        return err_set(err, -E2BIG, ERR_TOO_LARGE, NULL, "put them into a file for --teams",
+                       "more than %d changes", CHANGES_MAX);
+    a->changes[a->count].option = option;
+    a->changes[a->count++].value = value;
+    return 0;
+}
+
+/* 0; -ENOEXEC where getopt has complained already; else a negative errno with ERR. */
+static int parse(int argc, char **argv, struct asked *a, struct err *err)
+{
+    int e = 0;
+
+    a->checkpoint_ms = a->stop_ms = -1;
+    optind = 0;
+    for (int c; e == 0 && !a->help && (c = getopt_long(argc, argv, "o:h", longs, NULL)) != -1;)
+        e = c == '?' ? -ENOEXEC : take(a, c, optarg, err);
+    return e < 0 || a->help ? e : source_operands(&a->source, argc, argv, err);
+}
+
+/* ---- the replays -------------------------------------------------------------------------- */
+
+static int apply(struct whatif_wish *wish, struct whatif_setup *setup, int option,
+                 const char *value, struct err *err)
 {
     switch (option) {
     case OPT_TEAM:
-        return whatif_change_team(past, setup, value, err);
+        return whatif_wish_team(wish, value, err);
     case OPT_TEAMS:
-        return whatif_change_teams(past, setup, value, err);
+        return whatif_wish_teams(wish, value, err);
     case OPT_NODES:
-        return whatif_change_nodes(past, setup, value, err);
+        return whatif_change_nodes(wish->past, setup, value, err);
     case OPT_CLASS:
         return whatif_change_class(setup, value, err);
     case OPT_MIN_RUN:
-        return qty_parse_duration_ms(value, &setup->config.min_run_ms, err);
+        return parse_time("--min-run", value, "5m", &setup->config.min_run_ms, err);
     default:
         setup->hard_quota = true;
         return 0;
     }
+}
+
+static int set_up(struct past *past, const struct asked *a, struct whatif_setup *setup,
+                  struct err *err)
+{
+    _cleanup_(whatif_wish_done) struct whatif_wish wish;
+    int e = 0;
+
+    whatif_wish_init(&wish, past);
+    for (size_t i = 0; e == 0 && i < a->count; i++)
+        e = apply(&wish, setup, a->changes[i].option, a->changes[i].value, err);
+    if (e == 0)
+        e = whatif_wish_grant(&wish, setup, err);
+    if (e == 0 && wish.notes.len > 0)
+        fprintf(stderr, "note: %s", strbuf_str(&wish.notes));
+    return e;
 }
 
 static int replay(struct whatif_report *r, struct past *past, const struct asked *a,
@@ -102,16 +200,16 @@ static int replay(struct whatif_report *r, struct past *past, const struct asked
     int e;
 
     whatif_setup_past(past, &was);
+    if (a->checkpoint_ms >= 0)
+        was.checkpoint_ms = a->checkpoint_ms;
+    if (a->stop_ms >= 0)
+        was.stop_ms = a->stop_ms;
     whatif_setup_past(past, &is);
-    if (a->checkpoint_ms)
-        was.checkpoint_ms = is.checkpoint_ms = a->checkpoint_ms;
-    if (a->stop_ms)
-        was.stop_ms = is.stop_ms = a->stop_ms;
-    for (size_t i = 0; i < a->count; i++) {
-        e = apply(past, &is, a->changes[i].option, a->changes[i].value, err);
-        if (e < 0)
-            return e;
-    }
+    is.checkpoint_ms = was.checkpoint_ms;
+    is.stop_ms = was.stop_ms;
+    e = set_up(past, a, &is, err);
+    if (e < 0)
+        return e;
     whatif_recorded(past, &r->recorded);
     e = whatif_replay(past, &was, &r->baseline, err);
     if (e == 0 && r->changed)
@@ -121,61 +219,79 @@ static int replay(struct whatif_report *r, struct past *past, const struct asked
     return e;
 }
 
-static int whatif_main(int argc, char **argv)
+static int report(struct past *past, const struct asked *a, struct err *err)
+{
+    struct whatif_report r = {.past = past,
+                              .changed = a->count > 0,
+                              .all_teams = a->all_teams,
+                              .price_uusd = a->price_uusd};
+    int e = replay(&r, past, a, err);
+
+    if (e == 0 && a->json)
+        whatif_print_json(&r, stdout);
+    else if (e == 0)
+        whatif_print_text(&r, stdout);
+    whatif_outcome_done(&r.recorded);
+    whatif_outcome_done(&r.baseline);
+    whatif_outcome_done(&r.asked);
+    return e;
+}
+
+static int whatif_main(int argc, char **argv, const struct sim_records *records)
 {
     struct asked asked = {0};
-    struct whatif_report report = {0};
     struct err err = ERR_INIT;
     struct past past;
-    int e = parse(argc, argv, &asked);
+    int e = parse(argc, argv, &asked, &err);
 
-    if (e != 0)
-        return sim_usage(&sim_cmd_whatif, e > 0 ? stdout : stderr, e > 0 ? 0 : 2);
-    if (past_read(argv[optind], &past, &err) < 0)
-        return sim_complain(&err);
-    if (past.jobs.len == 0) {
-        fputs("allot: the record holds no work that ran: there is nothing to replay\n", stderr);
-        past_done(&past);
-        return 2;
-    }
-    report.past = &past;
-    report.changed = asked.count > 0;
-    report.price_uusd = asked.price_uusd;
-    e = replay(&report, &past, &asked, &err);
+    if (asked.help)
+        return sim_usage(&sim_cmd_whatif, stdout, 0);
+    if (e == -ENOEXEC)
+        return sim_usage(&sim_cmd_whatif, stderr, 2);
+    if (e == 0)
+        e = source_read(&asked.source, records, &past, &err);
     if (e < 0)
-        sim_complain(&err);
-    else if (asked.json)
-        whatif_print_json(&report, stdout);
+        return sim_complain(&err);
+    if (past.jobs.len == 0)
+        e = err_set(&err, -ENODATA, ERR_NOT_FOUND, NULL, "come back when some work has run",
+                    "the record holds no work that ran: there is nothing to replay");
     else
-        whatif_print_text(&report, stdout);
-    whatif_outcome_done(&report.recorded);
-    whatif_outcome_done(&report.baseline);
-    whatif_outcome_done(&report.asked);
+        e = report(&past, &asked, &err);
     past_done(&past);
-    return e < 0 ? 2 : 0;
+    return e < 0 ? sim_complain(&err) : 0;
 }
 
 const struct sim_command sim_cmd_whatif = {
     .name = "whatif",
     .summary = "replay a server's own past under other quotas, nodes or another policy",
-    .usage =
-        "usage: allot sim whatif [OPTION]... HISTORY\n"
-        "       allot sim whatif [OPTION]... --data FOLDER\n"
-        "\n"
-        "HISTORY is a file of 'allot export history'; --data reads the data folder of a server,\n"
-        "also while it runs. Prints waits, allocation and cost of the record, of a replay as it\n"
-        "was (which shows how far the model is off), and of what is asked.\n"
-        "\n"
-        "  --team NAME.FIELD=VALUE  another quota: nlp.guarantee.gpu=6, nlp.limit.gpu=8,\n"
-        "                           nlp.weight=2, nlp.quota=hard; may be repeated\n"
-        "  --teams FILE             Team manifests, as for 'allot apply -f'\n"
-        "  --nodes LIST             other nodes instead: 4x8xH100 or 4x8xH100,2x4xA100\n"
-        "  --hard-quota             nobody above a guarantee, as with fixed reservations\n"
-        "  --min-run TIME           protection from eviction after a start\n"
-        "  --class CLASS.CELL=yes   the class matrix: may_preempt, may_reclaim, idle_only\n"
-        "  --checkpoint TIME        between saves of work that saves (10m)\n"
-        "  --stop TIME              how long an evicted task takes, within its grace (5s)\n"
-        "  --price MICRO-USD        of one GPU-hour: prints cost\n"
-        "  -o json                  one JSON object\n",
-    .run = whatif_main,
+    .usage = "usage: allot sim whatif [OPTION]... [HISTORY]\n"
+             "\n"
+             "Plays what a server has recorded again: as it was, which shows how far the model\n"
+             "is off, and with what is asked for. Prints waits, use and cost of both beside\n"
+             "what happened. Quotas are edited and nodes are lost and back as recorded.\n"
+             "\n" SOURCE_HELP "\n"
+             "  --team TEAM.FIELD=VALUE  another quota: nlp.guarantee.gpu=6, nlp.limit.gpu=8,\n"
+             "                           nlp.weight=2, nlp.quota=hard, nlp.parent=research,\n"
+             "                           nlp.limit.gpu=none; may be repeated\n"
+             "  --teams FILE             Team manifests, as for 'allot apply -f'\n"
+             "  --nodes LIST             other nodes instead: 4x8xH100 or 4x8xH100,2x4xA100;\n"
+             "                           more of them beside those there are: +2x8xH100\n"
+             "  --hard-quota             nobody above a guarantee, as with reservations\n"
+             "  --min-run TIME           protection from eviction after a start: 5m\n"
+             "  --class CLASS.CELL=yes   the class matrix: may_preempt, may_reclaim, idle_only\n"
+             "\n"
+             "  --checkpoint TIME        between saves of work that saves (10m), or never\n"
+             "  --stop TIME              how long an evicted task takes, within its grace (5s)\n"
+             "  --price USD              of one GPU-hour, prints cost: 2.50\n"
+             "  --all                    all teams, however many\n"
+             "  -o json                  one JSON object\n"
+             "\n"
+             "  # would eight more GPUs have shortened the waits?\n"
+             "  allot sim whatif --nodes +1x8xH100\n"
+             "  # a proposal, before it is applied\n"
+             "  allot sim whatif --teams proposed.yaml --price 2.50\n"
+             "  # a quota per team that nobody may exceed, on an exported record\n"
+             "  allot export history > history.jsonl\n"
+             "  allot sim whatif --hard-quota history.jsonl\n",
+    .replay = whatif_main,
 };

@@ -23,6 +23,8 @@ struct sim_command {
     int (*run)(int argc, char **argv);
     /* Instead of `run`: a benchmark, which reports time and memory as METER has them. */
     int (*measure)(int argc, char **argv, const struct sim_meter *meter);
+    /* Likewise: what works on records, which may be NULL. */
+    int (*replay)(int argc, char **argv, const struct sim_records *records);
 };
 
 /* Says on standard error what failed and what to do; returns 2. */

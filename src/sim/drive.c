@@ -32,7 +32,8 @@ struct task {
     uint8_t after_pause; /* this run follows a pause */
     int32_t gpu_milli;   /* charge of this placement */
     uint32_t next_pause; /* index */
-    uint32_t starts, evictions, pauses;
+    uint32_t starts, evictions, losses, pauses;
+    uint64_t node;       /* where it runs */
     int64_t since_ms;    /* when this state began; STOPPING: when it was started */
     int64_t saved_ms;    /* progress that lasts */
     int64_t overhead_ms; /* of this run: no progress before */
@@ -140,6 +141,7 @@ static void task_start(struct drive *d, struct task *t, const struct sched_decis
     t->state = TASK_RUNNING;
     t->since_ms = d->now_ms;
     t->gpu_milli = decision->gpu_milli;
+    t->node = decision->node;
     if (t->starts++ == 0)
         t->first_start_ms = d->now_ms;
     bool pause = t->next_pause < job->pause_count;
@@ -149,12 +151,19 @@ static void task_start(struct drive *d, struct task *t, const struct sched_decis
     note(d, DRIVE_STARTED, t->entry, t, decision);
 }
 
-static void task_evict(struct drive *d, struct task *t, const struct sched_decision *decision)
+/* The progress that lasts when it stops now. */
+static int64_t task_saved(const struct drive *d, const struct task *t)
 {
     const struct drive_job *job = t->entry->job;
     int64_t progress = task_progress(d, t);
     int64_t kept = job->checkpoint_ms == 0 ? 0 : progress - progress % job->checkpoint_ms;
-    t->fallback_ms = kept > t->saved_ms ? kept : t->saved_ms;
+    return kept > t->saved_ms ? kept : t->saved_ms;
+}
+
+static void task_evict(struct drive *d, struct task *t, const struct sched_decision *decision)
+{
+    const struct drive_job *job = t->entry->job;
+    t->fallback_ms = task_saved(d, t);
     t->state = TASK_STOPPING;
     t->evictions++;
     timer_set(d, &t->timer, TIMER_STOP, d->now_ms + job->grace_ms);
@@ -403,6 +412,29 @@ void drive_call(struct drive *d, int64_t at_ms, void (*fn)(struct sched *s, void
     timer_set(d, &call->timer, TIMER_CALL, at_ms);
 }
 
+static void task_lose(struct drive *d, struct task *t)
+{
+    task_release(d, t, t->state == TASK_RUNNING ? task_saved(d, t) : t->fallback_ms);
+    t->losses++;
+    heap_remove(&d->timers, &t->timer.node);
+    sched_task_stopped(d->s, t->entry->job->workload.id, task_index(t), SCHED_STOP_REQUEUE,
+                       d->now_ms);
+    task_wait(d, t);
+    note(d, DRIVE_STOPPED, t->entry, t, NULL);
+}
+
+void drive_lose_node(struct drive *d, uint64_t node)
+{
+    for (size_t i = 0; i < d->entries.len; i++) {
+        struct entry *e = d->entries.items[i];
+        for (uint32_t k = 0; e->end == DRIVE_END_NONE && k < e->job->workload.task_count; k++) {
+            struct task *t = &e->tasks[k];
+            if ((t->state == TASK_RUNNING || t->state == TASK_STOPPING) && t->node == node)
+                task_lose(d, t);
+        }
+    }
+}
+
 int64_t drive_now(const struct drive *d)
 {
     return d->now_ms;
@@ -431,6 +463,7 @@ static void add_task(struct drive_result *r, const struct task *t)
     r->queued_ms = t->queued_ms > r->queued_ms ? t->queued_ms : r->queued_ms;
     r->starts = t->starts > r->starts ? t->starts : r->starts;
     r->evictions = t->evictions > r->evictions ? t->evictions : r->evictions;
+    r->losses = t->losses > r->losses ? t->losses : r->losses;
     r->pauses = t->pauses > r->pauses ? t->pauses : r->pauses;
     r->held_milli_ms += t->held_milli_ms;
     r->lost_milli_ms += t->lost_milli_ms;

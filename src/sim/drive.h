@@ -16,6 +16,7 @@
  *
  *     WAITING --START--> RUNNING --work done--> ENDED
  *     RUNNING --EVICT--> STOPPING --grace over--> WAITING
+ *     RUNNING, STOPPING --node lost--> WAITING, with what was saved
  *     RUNNING --pause--> AWAY --length over--> WAITING or ENDED
  *
  * Order. All that happens in one millisecond is reported before the scheduler's turn: ends, then
@@ -70,7 +71,7 @@ enum drive_event_kind {
     DRIVE_REFUSED,   /* can never start; of the whole job */
     DRIVE_STARTED,   /* the rest: of one task */
     DRIVE_EVICTED,   /* begins its grace */
-    DRIVE_STOPPED,   /* its grace is over, it waits again */
+    DRIVE_STOPPED,   /* its grace is over, or its node is lost: it waits again */
     DRIVE_PAUSED,
     DRIVE_RETURNED, /* its pause is over, it waits again */
     DRIVE_TASK_ENDED,
@@ -105,7 +106,7 @@ struct drive_result {
     int64_t queued_ms;     /* all its waiting: before the first start and after each stop */
     int64_t held_milli_ms; /* GPU time from starts to confirmed releases */
     int64_t lost_milli_ms; /* of that, without lasting progress */
-    uint32_t starts, evictions, pauses;
+    uint32_t starts, evictions, losses, pauses;
 };
 
 struct drive;
@@ -121,6 +122,10 @@ int drive_submit(struct drive *d, const struct drive_job *job, struct err *err);
 
 /* Calls FN at AT_MS, before the turn: for edits of teams and nodes. */
 void drive_call(struct drive *d, int64_t at_ms, void (*fn)(struct sched *s, void *arg), void *arg);
+
+/* In such a call: the node is lost, what runs there stops at once and waits again. The scheduler
+ * must have been told that it is down. */
+void drive_lose_node(struct drive *d, uint64_t node);
 
 /* Lets time pass until nothing happens any more, or to UNTIL_MS. Work that waits for ever is left
  * waiting. -EINVAL: the scheduler refused a job for another reason than its size; -ELOOP: it asks

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sim/past.h"
+#include "sim/past_internal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <json-c/json.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/strbuf.h"
 #include "core/shape.h"
 
 #define LINE_MAX_BYTES (4 << 20)
-#define TIME_MAX_MS ((int64_t)1 << 42) /* the year 2109 */
-#define GPU_TIME_MAX (INT64_MAX / 64)  /* milli-GPU times ms: room for work done again */
 
 struct reading {
     struct past *past;
     struct err *err;
-    bool begun; /* the first line was there */
+    bool begun, ended; /* the first line was there, the last one was */
 };
 
 static int bad(struct reading *r, const char *field, const char *wanted)
@@ -61,11 +62,13 @@ static int read_head(struct reading *r, struct json_object *line)
 
     if (get_number(r, line, "history", &version) < 0)
         return -EINVAL;
-    if (version != 1)
+    if (version != 2)
         return err_set(r->err, -EPROTONOSUPPORT, ERR_UNSUPPORTED, "history",
                        "export it with this release", "history version %lld is not known here",
                        (long long)version);
     r->begun = true;
+    if (get_number(r, line, "events_from_ms", &r->past->events_from_ms) < 0)
+        return -EINVAL;
     return get_number(r, line, "now_ms", &r->past->until_ms);
 }
 
@@ -96,12 +99,13 @@ static int read_team(struct reading *r, struct json_object *line)
     team.row.parent_id = (uint64_t)parent;
     team.deleted = json_object_get_boolean(deleted);
     vec_push(&p->teams, team);
+    map_put(&p->team_ids, team.row.id, (void *)(uintptr_t)p->teams.len);
     return 0;
 }
 
 static int read_node(struct reading *r, struct json_object *line)
 {
-    struct model_node node = {.state = MODEL_NODE_UP};
+    struct past_node node = {0};
     struct json_object *spec;
     const char *text;
     int64_t id;
@@ -109,13 +113,13 @@ static int read_node(struct reading *r, struct json_object *line)
     if (get_number(r, line, "node", &id) < 0 || get_object(r, line, "spec", &spec) < 0)
         return -EINVAL;
     text = json_object_to_json_string_ext(spec, JSON_C_TO_STRING_PLAIN);
-    int e = model_node_decode(text, strlen(text), &r->past->arena, &node, r->err);
+    int e = model_node_decode(text, strlen(text), &r->past->arena, &node.row, r->err);
     if (e < 0)
         return e;
-    node.id = (uint64_t)id;
-    node.state = MODEL_NODE_UP; /* whether it was down meanwhile is not recorded */
-    node.drained = false;
-    node.window_from_ms = node.window_until_ms = 0;
+    if (id == 0 || (r->past->nodes.len > 0 &&
+                    r->past->nodes.items[r->past->nodes.len - 1].row.id >= (uint64_t)id))
+        return bad(r, "node", "a larger id than the one before");
+    node.row.id = (uint64_t)id;
     vec_push(&r->past->nodes, node);
     return 0;
 }
@@ -142,11 +146,12 @@ static int read_workload(struct reading *r, struct json_object *line)
 {
     struct past *p = r->past;
     struct past_job job = {0};
-    int64_t id, team;
+    int64_t id, team, failures;
 
     if (get_number(r, line, "workload", &id) < 0 || get_number(r, line, "team", &team) < 0 ||
         get_number(r, line, "submitted_ms", &job.submitted_ms) < 0 ||
-        get_number(r, line, "ended_ms", &job.ended_ms) < 0)
+        get_number(r, line, "ended_ms", &job.ended_ms) < 0 ||
+        get_number(r, line, "failures", &failures) < 0)
         return -EINVAL;
     if (id == 0 || (p->jobs.len > 0 && p->jobs.items[p->jobs.len - 1].id >= (uint64_t)id))
         return bad(r, "workload", "a larger id than the one before");
@@ -154,6 +159,7 @@ static int read_workload(struct reading *r, struct json_object *line)
         return bad(r, "team", "the id of a team");
     job.id = (uint64_t)id;
     job.team = (uint64_t)team;
+    job.failures = failures < INT32_MAX ? (int32_t)failures : INT32_MAX;
     job.name = get_text(r, line, "name");
     job.shape = get_shape(r, line);
     if (job.name == NULL || job.shape == NULL)
@@ -176,24 +182,46 @@ static struct past_job *job_by_id(struct past *p, uint64_t id)
     return low < p->jobs.len && p->jobs.items[low].id == id ? &p->jobs.items[low] : NULL;
 }
 
-enum { RUN_WORKLOAD, RUN_TASK, RUN_ATTEMPT, RUN_MILLI, RUN_START, RUN_END, RUN_BUSY, RUN_FIELDS };
+enum {
+    RUN_WORKLOAD,
+    RUN_TASK,
+    RUN_ATTEMPT,
+    RUN_MILLI,
+    RUN_START,
+    RUN_END,
+    RUN_BUSY,
+    RUN_NODE,
+    RUN_FIELDS
+};
 
-static int read_run(struct reading *r, struct json_object *line)
+static int read_numbers(struct reading *r, struct json_object *line, int64_t *n)
 {
     struct json_object *v = NULL;
-    int64_t n[RUN_FIELDS];
-    struct past_run run;
-    struct past_job *job;
 
     json_object_object_get_ex(line, "run", &v);
     if (!json_object_is_type(v, json_type_array) || json_object_array_length(v) != RUN_FIELDS)
-        return bad(r, "run", "an array of seven numbers");
+        return bad(r, "run", "an array of eight numbers");
     for (size_t i = 0; i < RUN_FIELDS; i++) {
         struct json_object *number = json_object_array_get_idx(v, i);
         n[i] = json_object_get_int64(number);
         if (!json_object_is_type(number, json_type_int) || n[i] < 0 || n[i] > TIME_MAX_MS)
-            return bad(r, "run", "an array of seven numbers from 0");
+            return bad(r, "run", "an array of eight numbers from 0");
     }
+    return 0;
+}
+
+static int read_run(struct reading *r, struct json_object *line)
+{
+    int64_t n[RUN_FIELDS];
+    struct past_run run;
+    struct past_job *job;
+    enum model_release how;
+    const char *word = get_text(r, line, "how");
+
+    if (word == NULL || read_numbers(r, line, n) < 0)
+        return -EINVAL;
+    if (model_release_parse(word, &how) < 0)
+        return bad(r, "how", "how a run ended, as \"gave_way\"");
     job = job_by_id(r->past, (uint64_t)n[RUN_WORKLOAD]);
     if (job == NULL || n[RUN_TASK] >= job->shape->model->task_count || n[RUN_ATTEMPT] > INT32_MAX ||
         n[RUN_MILLI] > MODEL_GPUS_MAX * 1000 || (n[RUN_END] != 0 && n[RUN_END] < n[RUN_START]))
@@ -203,6 +231,8 @@ static int read_run(struct reading *r, struct json_object *line)
                             .gpu_milli = n[RUN_MILLI],
                             .start_ms = n[RUN_START],
                             .end_ms = n[RUN_END],
+                            .node = (uint64_t)n[RUN_NODE],
+                            .how = how,
                             .open = n[RUN_END] == 0};
     if (job->run_count == 0)
         job->first_run = r->past->runs.len;
@@ -213,6 +243,34 @@ static int read_run(struct reading *r, struct json_object *line)
     return 0;
 }
 
+static int read_change(struct reading *r, struct json_object *line)
+{
+    struct json_object *data;
+    int64_t at_ms;
+    const char *kind = get_text(r, line, "change");
+
+    if (kind == NULL || get_number(r, line, "time_ms", &at_ms) < 0 ||
+        get_object(r, line, "data", &data) < 0)
+        return -EINVAL;
+    return past_change_read(r->past, kind, at_ms, data, r->err);
+}
+
+static int read_end(struct reading *r, struct json_object *line)
+{
+    int64_t workloads, runs;
+    struct json_object *v;
+
+    if (get_object(r, line, "end", &v) < 0 || get_number(r, v, "workloads", &workloads) < 0 ||
+        get_number(r, v, "runs", &runs) < 0)
+        return -EINVAL;
+    if ((uint64_t)workloads != r->past->jobs.len || (uint64_t)runs != r->past->runs.len)
+        return err_set(r->err, -EINVAL, ERR_INVALID, NULL, NULL,
+                       "it counts %lld workloads and %lld runs, but there were %zu and %zu",
+                       (long long)workloads, (long long)runs, r->past->jobs.len, r->past->runs.len);
+    r->ended = true;
+    return 0;
+}
+
 static int read_line(struct reading *r, struct json_object *line)
 {
     static const struct {
@@ -220,8 +278,9 @@ static int read_line(struct reading *r, struct json_object *line)
         int (*read)(struct reading *r, struct json_object *line);
     } kinds[] = {
         /* Last the one whose key other kinds have as well. */
-        {"history", read_head}, {"workload", read_workload}, {"run", read_run},
-        {"node", read_node},    {"team", read_team},
+        {"history", read_head}, {"change", read_change}, {"workload", read_workload},
+        {"run", read_run},      {"end", read_end},       {"node", read_node},
+        {"team", read_team},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
@@ -229,6 +288,11 @@ static int read_line(struct reading *r, struct json_object *line)
             continue;
         if (!r->begun && i != 0)
             return bad(r, "history", "in the first line");
+        if (r->begun && i == 0)
+            return bad(r, "history", "in the first line only");
+        if (r->ended)
+            return err_set(r->err, -EINVAL, ERR_INVALID, NULL, NULL,
+                           "it stands behind the line that ends the history");
         return kinds[i].read(r, line);
     }
     return err_set(r->err, -EINVAL, ERR_INVALID, NULL, NULL, "it is none of the known kinds");
@@ -248,182 +312,67 @@ static int parse_line(struct reading *r, struct json_tokener *parser, const char
     return e;
 }
 
-static int read_lines(struct reading *r, FILE *file, const char *path)
+/* One line without its end into TEXT. 1, 0 at the end of the file, or -E2BIG. */
+static int next_line(FILE *file, struct strbuf *text)
+{
+    int c;
+
+    strbuf_truncate(text, 0);
+    while ((c = getc_unlocked(file)) != EOF && c != '\n') {
+        if (text->len >= LINE_MAX_BYTES)
+            return -E2BIG;
+        strbuf_addc(text, (char)c);
+    }
+    return c != EOF || text->len > 0;
+}
+
+static int read_lines(struct reading *r, FILE *file, size_t *ret_number)
 {
     struct json_tokener *parser = json_tokener_new_ex(32);
-    _cleanup_free_ char *text = NULL;
-    size_t cap = 0, number = 0;
-    ssize_t len;
-    int e = 0;
+    _cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
+    int e = 1;
 
     if (parser == NULL)
         abort();
-    while (e == 0 && (len = getline(&text, &cap, file)) >= 0) {
-        number++;
-        if (len > LINE_MAX_BYTES)
-            e = err_set(r->err, -E2BIG, ERR_TOO_LARGE, NULL, NULL, "it is too long");
-        else if (len > 1)
-            e = parse_line(r, parser, text, (size_t)len);
+    while (e > 0 && (e = next_line(file, &text)) > 0) {
+        ++*ret_number;
+        if (text.len > 0 && parse_line(r, parser, text.data, text.len) < 0)
+            e = -EINVAL;
     }
     json_tokener_free(parser);
-    if (e == 0 && !r->begun)
-        e = err_set(r->err, -EINVAL, ERR_INVALID, NULL, NULL, "it is empty");
-    if (e < 0 && r->err) {
-        struct err cause = *r->err;
-        err_set(r->err, e, cause.code, cause.field,
-                *cause.remedy ? cause.remedy : "make it with 'allot export history'",
-                "history '%s', line %zu: %s", path, number, cause.text);
-    }
+    if (e == -E2BIG)
+        return err_set(r->err, e, ERR_TOO_LARGE, NULL, NULL, "it is longer than 4 MiB");
+    if (e == 0 && ferror(file))
+        return err_set(r->err, -EIO, ERR_UNAVAILABLE, NULL, NULL, "it cannot be read");
     return e;
 }
 
-/* ---- what follows from the record -------------------------------------------------------- */
-
-struct past_team *past_team_by_id(const struct past *p, uint64_t id)
+/* All of it, with the name and the line in front of what is wrong. */
+static int read_all(struct reading *r, FILE *file, const char *name)
 {
-    for (size_t i = 0; i < p->teams.len; i++)
-        if (p->teams.items[i].row.id == id)
-            return &p->teams.items[i];
-    return NULL;
-}
+    size_t number = 0;
+    int e = read_lines(r, file, &number);
 
-struct past_team *past_team_by_name(const struct past *p, const char *name)
-{
-    for (size_t i = 0; i < p->teams.len; i++)
-        if (!p->teams.items[i].deleted && strcmp(p->teams.items[i].row.name, name) == 0)
-            return &p->teams.items[i];
-    return NULL;
-}
-
-int64_t past_capacity(const struct model_node *nodes, size_t count)
-{
-    int64_t milli = 0;
-
-    for (size_t i = 0; i < count; i++)
-        for (int32_t k = 0; k < nodes[i].device_count; k++)
-            milli += nodes[i].devices[k].mig_profile ? nodes[i].devices[k].mig_milli : 1000;
-    return milli;
-}
-
-__int128 past_gpu_time(const struct past *p, const struct model_node *nodes, size_t count)
-{
-    return (__int128)past_capacity(nodes, count) * (p->until_ms - p->from_ms);
-}
-
-bool past_can_add_up(const struct past *p, const struct model_node *nodes, size_t count)
-{
-    return past_gpu_time(p, nodes, count) <= GPU_TIME_MAX;
-}
-
-int64_t past_first_start(const struct past_job *job)
-{
-    if (job->run_count == 0)
-        return 0;
-    return job->runs[0].start_ms > job->submitted_ms ? job->runs[0].start_ms : job->submitted_ms;
-}
-
-/* What the runs of one task come to. */
-struct task_work {
-    int64_t sum_ms, last_ms, gpu_milli;
-};
-
-/* Fills in work_ms, of the task that worked longest, and gpu_milli. */
-static void measure(struct past_job *job)
-{
-    int32_t count = job->shape->model->task_count;
-    bool kept = job->shape->model->handling != MODEL_RESTART;
-    struct task_work *tasks = calloc((size_t)count, sizeof(*tasks));
-
-    if (tasks == NULL)
-        abort();
-    for (size_t i = 0; i < job->run_count; i++) {
-        struct task_work *t = &tasks[job->runs[i].task];
-        t->last_ms = job->runs[i].end_ms - job->runs[i].start_ms;
-        if (t->sum_ms <= TIME_MAX_MS) /* else it is refused in the end */
-            t->sum_ms += t->last_ms;
-        t->gpu_milli = job->runs[i].gpu_milli;
+    if (e < 0 && r->err) {
+        struct err cause = *r->err;
+        return err_set(r->err, e, cause.code, cause.field,
+                       *cause.remedy ? cause.remedy : "make it with 'allot export history'",
+                       "history '%s', line %zu: %s", name, number, cause.text);
     }
-    for (int32_t i = 0; i < count; i++) {
-        int64_t work = kept ? tasks[i].sum_ms : tasks[i].last_ms;
-        job->work_ms = work > job->work_ms ? work : job->work_ms;
-        job->gpu_milli += tasks[i].gpu_milli;
-    }
-    if (job->run_count == 0)
-        job->gpu_milli = job->shape->gpu_milli;
-    free(tasks);
-}
-
-static int compare_i64(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return x < y ? -1 : x > y;
-}
-
-static int64_t median_work(const struct past *p)
-{
-    VEC(int64_t) all = {0};
-    int64_t median = 0;
-
-    for (size_t i = 0; i < p->jobs.len; i++)
-        if (p->jobs.items[i].run_count > 0)
-            vec_push(&all, p->jobs.items[i].work_ms);
-    if (all.len > 0) {
-        qsort(all.items, all.len, sizeof(*all.items), compare_i64);
-        median = all.items[all.len / 2];
-    }
-    vec_done(&all);
-    return median;
-}
-
-static void know_work(struct past_job *job)
-{
-    const struct model_shape *m = job->shape->model;
-    bool open = false;
-
-    for (size_t i = 0; i < job->run_count; i++)
-        open |= job->runs[i].open;
-    measure(job);
-    job->left_out = job->run_count == 0 && job->ended_ms != 0;
-    if (!open && job->ended_ms != 0)
-        return;
-    job->guess = job->run_count > 0 ? PAST_CENSORED : PAST_GUESSED;
-    if (job->run_count > 0 && m->expected_ms > job->work_ms)
-        job->work_ms = m->expected_ms;
-}
-
-static void finish(struct past *p)
-{
-    for (size_t i = 0; i < p->runs.len; i++) {
-        struct past_run *run = &p->runs.items[i];
-        int64_t last = run->open ? run->start_ms : run->end_ms;
-        p->until_ms = last > p->until_ms ? last : p->until_ms;
-    }
-    for (size_t i = 0; i < p->jobs.len; i++)
-        if (p->jobs.items[i].submitted_ms > p->until_ms)
-            p->until_ms = p->jobs.items[i].submitted_ms;
-    for (size_t i = 0; i < p->runs.len; i++)
-        if (p->runs.items[i].open)
-            p->runs.items[i].end_ms = p->until_ms;
-    p->from_ms = p->jobs.len > 0 ? INT64_MAX : p->until_ms;
-    for (size_t i = 0; i < p->jobs.len; i++) {
-        struct past_job *job = &p->jobs.items[i];
-        job->runs = p->runs.items + job->first_run;
-        know_work(job);
-        p->from_ms = job->submitted_ms < p->from_ms ? job->submitted_ms : p->from_ms;
-    }
-    int64_t median = median_work(p);
-    for (size_t i = 0; i < p->jobs.len; i++) {
-        struct past_job *job = &p->jobs.items[i];
-        const struct model_shape *m = job->shape->model;
-        if (job->guess == PAST_GUESSED)
-            job->work_ms = m->expected_ms ? m->expected_ms : m->limit_ms ? m->limit_ms : median;
-    }
+    if (e == 0 && !r->begun)
+        return err_set(r->err, -EINVAL, ERR_INVALID, NULL, "make it with 'allot export history'",
+                       "history '%s' is empty", name);
+    if (e == 0 && !r->ended)
+        return err_set(r->err, -EINVAL, ERR_INVALID, NULL, "export it again",
+                       "history '%s' is cut off after line %zu: its last line is missing", name,
+                       number);
+    return e;
 }
 
 /* Sums of what follows stay in 63 bits, or the record is refused. */
 static int check_size(const struct past *p, struct err *err)
 {
-    __int128 sum = past_gpu_time(p, p->nodes.items, p->nodes.len);
+    __int128 sum = past_gpu_time(p);
 
     for (size_t i = 0; i < p->runs.len; i++)
         sum += (__int128)p->runs.items[i].gpu_milli *
@@ -441,22 +390,62 @@ static int check_size(const struct past *p, struct err *err)
                    "more GPU time is recorded than can be added up");
 }
 
+/* Not to wait for whoever may one day write into a pipe: only for who does already. */
+static int open_path(const char *path, FILE **ret_file, struct err *err)
+{
+    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat st;
+    int flags;
+
+    if (fd < 0 || fstat(fd, &st) < 0 || (flags = fcntl(fd, F_GETFL)) < 0)
+        return err_set(err, -errno, ERR_NOT_FOUND, NULL, "make it with 'allot export history'",
+                       "history '%s' cannot be read: %s", path, strerror(errno));
+    if (S_ISDIR(st.st_mode))
+        return err_set(err, -EISDIR, ERR_INVALID, NULL, "a data folder is read with --data",
+                       "history '%s' is a folder", path);
+    if (!S_ISREG(st.st_mode) && !S_ISFIFO(st.st_mode))
+        return err_set(err, -EINVAL, ERR_INVALID, NULL, "make it with 'allot export history'",
+                       "history '%s' is neither a file nor a pipe", path);
+    (void)fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
+    *ret_file = fdopen(fd, "r");
+    if (*ret_file == NULL)
+        return -errno;
+    (void)steal_fd(&fd);
+    return 0;
+}
+
 int past_read(const char *path, struct past *ret_past, struct err *err)
+{
+    _cleanup_fclose_ FILE *file = NULL;
+    int e;
+
+    if (strcmp(path, "-") == 0)
+        return past_read_stream(stdin, "standard input", ret_past, err);
+    e = open_path(path, &file, err);
+    return e < 0 ? e : past_read_stream(file, path, ret_past, err);
+}
+
+int past_read_stream(FILE *file, const char *name, struct past *ret_past, struct err *err)
 {
     struct past past = {0};
     struct reading r = {.past = &past, .err = err};
-    _cleanup_fclose_ FILE *file = fopen(path, "re");
+    int e;
 
-    if (file == NULL)
-        return err_set(err, -errno, ERR_NOT_FOUND, NULL, "make it with 'allot export history'",
-                       "history '%s' cannot be read: %s", path, strerror(errno));
-    int e = read_lines(&r, file, path);
-    if (e < 0) {
-        past_done(&past);
-        return e;
+    sched_config_default(&past.config);
+    e = read_all(&r, file, name);
+    if (e == 0) {
+        past_work_window(&past);
+        e = past_change_resolve(&past, err);
+        if (e < 0 && err) {
+            struct err cause = *err;
+            err_set(err, e, cause.code, cause.field, "export it again",
+                    "history '%s': a recorded change cannot be: %s", name, cause.text);
+        }
     }
-    finish(&past);
-    e = check_size(&past, err);
+    if (e == 0) {
+        past_work_measure(&past);
+        e = check_size(&past, err);
+    }
     if (e < 0) {
         past_done(&past);
         return e;
@@ -473,9 +462,12 @@ void past_done(struct past *p)
     while ((s = map_next(&p->shapes, &it)))
         arena_done(&s->arena);
     map_done(&p->shapes);
+    map_done(&p->team_ids);
     vec_done(&p->teams);
     vec_done(&p->nodes);
     vec_done(&p->jobs);
     vec_done(&p->runs);
+    vec_done(&p->changes);
+    vec_done(&p->raw);
     arena_done(&p->arena);
 }

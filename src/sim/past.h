@@ -11,6 +11,13 @@
  * or as its limit says, or as the median of all others; the count of such guesses is reported.
  * What was cancelled before it ran is left out.
  *
+ * Runs that failed and were tried again are part of the work of a job: it holds devices for as
+ * long, gives them up and asks again. Runs that ended with their node are not: they are cut short
+ * where the node is lost.
+ *
+ * Changes. Teams and nodes are given as they were at the first submit and as they are at the end,
+ * with all changes between, as far as the server recorded them.
+ *
  * Units: milliseconds of the server's timeline, milli-GPU. The record owns everything that it
  * points to. One thread.
  *
@@ -25,18 +32,31 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
+#include "allot/sched.h"
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/map.h"
 #include "base/vec.h"
 #include "model/node.h"
+#include "model/state.h"
 #include "model/team.h"
 
 struct core_shape;
 
+/* A change as it was read; see past_internal.h. */
+struct past_raw {
+    int64_t at_ms;
+    bool of_node;
+    size_t index;
+    const char *before, *after; /* JSON, or NULL */
+};
+
 struct past_run {
     int32_t task, attempt;
+    uint64_t node; /* id */
+    enum model_release how;
     int64_t gpu_milli;
     int64_t start_ms, end_ms; /* the end of the record where it goes on */
     bool open;
@@ -54,38 +74,72 @@ struct past_job {
     size_t first_run, run_count; /* index of the first among all */
     bool left_out;               /* cancelled before it ran */
     enum past_guess guess;       /* how well WORK_MS is known */
-    int64_t work_ms;
+    int64_t work_ms;             /* its failed runs included */
+    const int64_t *failed_ms;    /* how long each failed run took that was tried again */
+    uint32_t failed_count;
+    /* Of the task with most: starts after the first; after a failure of its own; with its node. */
+    uint32_t restarts, retries, losses;
+    int32_t failures;  /* as the server counted them */
     int64_t gpu_milli; /* of all tasks: as charged, or as asked for where it never ran */
 };
 
 struct past_team {
-    struct model_team row;
-    bool deleted;
+    struct model_team row;   /* at the end */
+    bool deleted;            /* likewise */
+    struct model_team first; /* in the beginning */
+    bool absent;             /* likewise: it was not there yet */
+};
+
+struct past_node {
+    struct model_node row, first; /* as for teams */
+    bool absent;
+};
+
+struct past_change {
+    int64_t at_ms;
+    bool of_node;       /* else of a team */
+    size_t index;       /* among the teams or nodes */
+    int64_t more_milli; /* of a node: GPUs that are there from now on, or no more */
+    bool gone;          /* not there from now on; what it is like is that before */
+    struct model_team team;
+    struct model_node node;
 };
 
 struct past {
     struct arena arena;
     int64_t from_ms, until_ms;   /* first submit, last thing recorded */
-    VEC(struct past_team) teams; /* by id */
-    VEC(struct model_node) nodes;
-    VEC(struct past_job) jobs; /* by id: in the order of submits */
+    int64_t events_from_ms;      /* earlier changes are not known; 0 = all are */
+    VEC(struct past_team) teams; /* parents before children, as at the end */
+    VEC(struct past_node) nodes;
+    VEC(struct past_change) changes; /* within the window, in the order of time */
+    VEC(struct past_raw) raw;        /* while it is being read */
+    struct sched_config config;      /* of the server, where it is recorded */
+    VEC(struct past_job) jobs;       /* by id: in the order of submits */
     VEC(struct past_run) runs;
-    struct map shapes; /* canonical JSON -> core_shape */
+    struct map team_ids; /* id -> index + 1 */
+    struct map shapes;   /* canonical JSON -> core_shape */
 };
 
-/* -EINVAL and other negative errno with ERR naming the line. */
+/* Reads the file PATH; "-" is standard input, a pipe is read to its end. -EINVAL and other negative
+ * errno with ERR naming the line. */
 int past_read(const char *path, struct past *ret_past, struct err *err);
+/* Likewise from FILE, which is called NAME in messages and stays open. */
+int past_read_stream(FILE *file, const char *name, struct past *ret_past, struct err *err);
+/* Frees everything. */
 void past_done(struct past *p);
 
 /* NULL when there is no such team. */
 struct past_team *past_team_by_id(const struct past *p, uint64_t id);
 /* Of those that are not deleted. */
 struct past_team *past_team_by_name(const struct past *p, const char *name);
-/* Milli-GPU of all devices of the nodes. */
-int64_t past_capacity(const struct model_node *nodes, size_t count);
-/* Those times the length of the record; and whether that can be added up in 63 bits. */
-__int128 past_gpu_time(const struct past *p, const struct model_node *nodes, size_t count);
-bool past_can_add_up(const struct past *p, const struct model_node *nodes, size_t count);
+/* Milli-GPU of all devices of a node. */
+int64_t past_node_capacity(const struct model_node *node);
+/* Likewise of those that are there at the end. */
+int64_t past_capacity(const struct past *p);
+/* Milli-GPU times ms that there was within the window, nodes out of order included. */
+__int128 past_gpu_time(const struct past *p);
+/* Can MILLI of all the window be added up in 63 bits? */
+bool past_can_add_up(const struct past *p, __int128 milli);
 /* Start of the first run, never before the submit; 0 = it never ran. */
 int64_t past_first_start(const struct past_job *job);
 

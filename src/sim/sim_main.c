@@ -25,13 +25,16 @@ static int usage(FILE *out, int status)
     return status;
 }
 
-int sim_main(int argc, char **argv, const struct sim_meter *meter)
+int sim_main(int argc, char **argv, const struct sim_meter *meter,
+             const struct sim_records *records)
 {
     for (size_t i = 0; argc >= 2 && i < COMMANDS; i++) {
         if (strcmp(argv[1], commands[i]->name) != 0)
             continue;
         if (commands[i]->measure != NULL)
             return commands[i]->measure(argc - 1, argv + 1, meter);
+        if (commands[i]->replay != NULL)
+            return commands[i]->replay(argc - 1, argv + 1, records);
         return commands[i]->run(argc - 1, argv + 1);
     }
     if (argc >= 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0))

@@ -218,7 +218,7 @@ static int compare_teams(const void *a, const void *b)
 
 void suggest_make(const struct past *past, struct suggest *ret)
 {
-    struct suggest s = {.capacity_milli = past_capacity(past->nodes.items, past->nodes.len),
+    struct suggest s = {.capacity_milli = past_capacity(past),
                         .window_ms = past->until_ms - past->from_ms};
     level_list all = {0};
 

@@ -5,8 +5,8 @@
  *
  * What is compared. The record itself, a replay of it as it was, and a replay of what is asked.
  * The second shows how far the model is off: it knows neither the server's pauses nor what people
- * would have done differently, and quotas are taken as they are at the end of the record. How
- * long work takes: see past.h.
+ * would have done differently. Quotas are edited and nodes are lost, drained and back at the times
+ * of the record. How long work takes: see past.h.
  *
  * Waits are from submit to the first start. Jobs that never start count under `waiting`, those
  * that can never start under `refused`, not in the waits. The window is from the first submit to
@@ -25,14 +25,28 @@
 #include "base/vec.h"
 #include "sim/past.h"
 
+/* In the beginning. */
+struct whatif_team {
+    struct model_team row;
+    bool absent; /* made later, or never */
+};
+
+struct whatif_node {
+    struct model_node row;
+    bool absent;
+};
+
 struct whatif_setup {
     struct sched_config config;
-    const struct model_team *teams; /* one for each of the past, in its order */
-    const struct model_node *nodes;
+    struct whatif_team *teams; /* one for each of the past, in its order */
+    struct whatif_node *nodes;
     size_t node_count;
-    bool hard_quota;       /* no team above what it is guaranteed */
-    int64_t checkpoint_ms; /* between saves of work that saves */
-    int64_t stop_ms;       /* how long an evicted task takes to stop, within its grace */
+    struct past_change *changes; /* in the order of time; INDEX as in the past */
+    size_t change_count;
+    int64_t capacity_milli, capacity_milli_ms; /* at the end; of all the window */
+    bool hard_quota;                           /* no team above what it is guaranteed */
+    int64_t checkpoint_ms;                     /* between saves of work that saves */
+    int64_t stop_ms; /* how long an evicted task takes to stop, within its grace */
 };
 
 enum whatif_group_kind { WHATIF_ALL, WHATIF_TEAM, WHATIF_SIZE };
@@ -43,16 +57,20 @@ struct whatif_group {
     uint64_t jobs, waiting, refused;
     int64_t mean_ms, p50_ms, p95_ms, p99_ms; /* of those that started */
     int64_t held_milli_ms;
-    uint64_t restarts; /* evictions; of the record also retries and lost nodes */
+    uint64_t evictions, retries, losses; /* starts after the first, and why */
 };
 
 struct whatif_outcome {
-    int64_t capacity_milli;
+    int64_t capacity_milli;    /* GPUs at the end */
+    int64_t capacity_milli_ms; /* what there was within the window, nodes out of order included */
     int64_t window_ms;
-    int64_t window_milli_ms; /* held within the window */
-    int64_t held_milli_ms;   /* held by all, to their ends */
-    int64_t lost_milli_ms;   /* of that, work done again; unknown of the record: 0 */
-    uint64_t restarts; /* evictions; of the record also retries and lost nodes */
+    int64_t window_milli_ms;         /* held within the window */
+    int64_t held_milli_ms;           /* held by all, to their ends */
+    int64_t lost_milli_ms;           /* of that, work done again; unknown of the record: 0 */
+    uint64_t evictions;              /* gave way, or were stopped with their gang */
+    uint64_t retries;                /* failed or could not be launched, and were tried again */
+    uint64_t losses;                 /* went with their node */
+    uint64_t skipped;                /* changes that could not be made at their time */
     int64_t end_ms;                  /* of the last job */
     int64_t *start_ms;               /* of each job of the past; DRIVE_NEVER where there is none */
     VEC(struct whatif_group) groups; /* all, teams by name, sizes ascending; empty ones left out */
@@ -66,7 +84,7 @@ struct whatif_difference {
                              order in the second */
 };
 
-/* As it was: teams, nodes and defaults of the past. TEAMS is filled in, in the past's arena. */
+/* As it was: teams, nodes, changes and configuration of the past, as copies in its arena. */
 void whatif_setup_past(struct past *past, struct whatif_setup *ret_setup);
 
 /* The figures of the record itself. */

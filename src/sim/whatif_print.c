@@ -2,17 +2,23 @@
 #include "sim/whatif_print.h"
 
 #include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
+#include <wchar.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/json_writer.h"
 
 #define HOUR_MS ((int64_t)3600 * 1000)
+#define TEAMS_SHOWN 20
+#define NAME_WIDTH 18
 
 const char *whatif_time_text(int64_t ms, char *text)
 {
     if (ms < 1000)
-        snprintf(text, 32, ms == 0 ? "0" : "%" PRId64 "ms", ms);
+        snprintf(text, 32, ms == 0 ? "0s" : "%" PRId64 "ms", ms);
     else if (ms < 120000)
         snprintf(text, 32, "%" PRId64 ".%" PRId64 "s", ms / 1000, ms % 1000 / 100);
     else if (ms < 2 * HOUR_MS)
@@ -24,23 +30,64 @@ const char *whatif_time_text(int64_t ms, char *text)
 
 const char *whatif_hours_text(int64_t milli_ms, char *text)
 {
-    int64_t tenths = milli_ms / (HOUR_MS * 100);
+    int64_t tenths = milli_ms / (HOUR_MS * 100), milli = milli_ms / HOUR_MS;
 
-    snprintf(text, 32, "%" PRId64 ".%" PRId64, tenths / 10, tenths % 10);
+    if (tenths < 100)
+        snprintf(text, 32, "%" PRId64 ".%03" PRId64, milli / 1000, milli % 1000);
+    else
+        snprintf(text, 32, "%" PRId64 ".%" PRId64, tenths / 10, tenths % 10);
+    return text;
+}
+
+/* Columns of the character at S, whose bytes go to RET_LEN. */
+static int columns(const char *s, size_t *ret_len)
+{
+    mbstate_t state = {0};
+    wchar_t c;
+    size_t len = mbrtowc(&c, s, strlen(s), &state);
+
+    *ret_len = len == 0 || len > MB_LEN_MAX ? 1 : len;
+    return len == 0 || len > MB_LEN_MAX || wcwidth(c) < 0 ? 1 : wcwidth(c);
+}
+
+const char *whatif_name_text(const char *name, int width, char *text)
+{
+    size_t at = 0, cut = 0, len;
+    int used = 0, kept = 0; /* columns: so far, and where it would be cut */
+
+    while (name[at] && used <= width) {
+        used += columns(name + at, &len);
+        at += len;
+        if (used < width) {
+            cut = at;
+            kept = used;
+        }
+    }
+    if (used <= width)
+        snprintf(text, WHATIF_NAME_MAX, "%s%*s", name, width - used, "");
+    else
+        snprintf(text, WHATIF_NAME_MAX, "%.*s…%*s", (int)cut, name, width - kept - 1, "");
     return text;
 }
 
 /* In tenths of a percent, rounded down. */
-static int64_t share(int64_t part, int64_t capacity_milli, int64_t window_ms)
+static int64_t share(const struct whatif_outcome *o)
 {
-    __int128 whole = (__int128)capacity_milli * window_ms;
-    return whole > 0 ? (int64_t)((__int128)part * 1000 / whole) : 0;
+    return o->capacity_milli_ms > 0
+               ? (int64_t)((__int128)o->window_milli_ms * 1000 / o->capacity_milli_ms)
+               : 0;
 }
 
 static int64_t money(int64_t milli_ms, int64_t price)
 {
     __int128 unit = (__int128)1000 * HOUR_MS;
     return (int64_t)(((__int128)milli_ms * price + unit / 2) / unit);
+}
+
+static int64_t idle_time(const struct whatif_outcome *o)
+{
+    return o->capacity_milli_ms > o->window_milli_ms ? o->capacity_milli_ms - o->window_milli_ms
+                                                     : 0;
 }
 
 static const struct whatif_group *find(const struct whatif_outcome *o, const struct whatif_group *g)
@@ -51,69 +98,213 @@ static const struct whatif_group *find(const struct whatif_outcome *o, const str
     return NULL;
 }
 
-/* ---- tables ------------------------------------------------------------------------------- */
+/* ---- waits -------------------------------------------------------------------------------- */
 
-static void print_waits(const struct whatif_group *g, FILE *out)
+static const char *const run_names[] = {"recorded", "replayed", "what if"};
+
+static void print_waits(const char *name, const char *run, const struct whatif_group *g, FILE *out)
 {
-    char t[4][32];
+    char t[4][32], n[WHATIF_NAME_MAX];
 
-    fprintf(out, " | %7s %7s %7s %7s %5" PRIu64, whatif_time_text(g->mean_ms, t[0]),
+    fprintf(out, "%s %-9s %7" PRIu64 " %8s %8s %8s %8s %6" PRIu64 "\n",
+            whatif_name_text(name, NAME_WIDTH, n), run, g->jobs, whatif_time_text(g->mean_ms, t[0]),
             whatif_time_text(g->p50_ms, t[1]), whatif_time_text(g->p95_ms, t[2]),
             whatif_time_text(g->p99_ms, t[3]), g->waiting + g->refused);
 }
 
-static void print_group(const struct whatif_report *r, size_t i, FILE *out)
+static void print_group(const struct whatif_report *r, const struct whatif_group *g, FILE *out)
 {
-    const struct whatif_group *g = &r->recorded.groups.items[i];
-    const struct whatif_group *b = find(&r->baseline, g), *a = find(&r->asked, g);
-
-    fprintf(out, "%-20.20s %6" PRIu64, g->name, g->jobs);
-    print_waits(g, out);
-    print_waits(b, out);
+    print_waits(g->name, run_names[0], g, out);
+    print_waits("", run_names[1], find(&r->baseline, g), out);
     if (r->changed)
-        print_waits(a, out);
-    fputc('\n', out);
+        print_waits("", run_names[2], find(&r->asked, g), out);
+}
+
+static int compare_held(const void *a, const void *b)
+{
+    const struct whatif_group *x = *(const struct whatif_group *const *)a;
+    const struct whatif_group *y = *(const struct whatif_group *const *)b;
+
+    if (x->held_milli_ms != y->held_milli_ms)
+        return x->held_milli_ms > y->held_milli_ms ? -1 : 1;
+    return x < y ? -1 : x > y;
+}
+
+/* Those with most GPU time; says how many are left out. */
+static void print_teams(const struct whatif_report *r, FILE *out)
+{
+    VEC(const struct whatif_group *) teams = {0};
+    uint64_t jobs = 0;
+
+    for (size_t i = 0; i < r->recorded.groups.len; i++)
+        if (r->recorded.groups.items[i].kind == WHATIF_TEAM)
+            vec_push(&teams, &r->recorded.groups.items[i]);
+    size_t shown = r->all_teams || teams.len <= TEAMS_SHOWN ? teams.len : TEAMS_SHOWN;
+    if (shown < teams.len)
+        qsort(teams.items, teams.len, sizeof(*teams.items), compare_held);
+    for (size_t i = 0; i < teams.len; i++) {
+        if (i < shown)
+            print_group(r, teams.items[i], out);
+        else
+            jobs += teams.items[i]->jobs;
+    }
+    if (shown < teams.len)
+        fprintf(out, "... and %zu more teams with %" PRIu64 " jobs: --all shows them\n",
+                teams.len - shown, jobs);
+    vec_done(&teams);
 }
 
 static void print_all_waits(const struct whatif_report *r, FILE *out)
 {
-    static const char columns[] = "    mean     p50     p95     p99 never";
-    const enum whatif_group_kind kinds[] = {WHATIF_ALL, WHATIF_TEAM, WHATIF_SIZE};
+    char n[WHATIF_NAME_MAX];
 
-    fprintf(out, "Wait from submit to start\n%-20s %6s | %-37s | %-37s", "", "", "recorded",
-            "replayed as it was");
-    fprintf(out, r->changed ? " | what if\n" : "\n");
-    fprintf(out, "%-20s %6s |%s |%s", "", "JOBS", columns, columns);
-    fprintf(out, r->changed ? " |%s\n" : "\n", columns);
-    for (size_t k = 0; k < ARRAY_LEN(kinds); k++)
-        for (size_t i = 0; i < r->recorded.groups.len; i++)
-            if (r->recorded.groups.items[i].kind == kinds[k])
-                print_group(r, i, out);
+    fprintf(out, "%s %-9s %7s %8s %8s %8s %8s %6s\n",
+            whatif_name_text("Wait until start", NAME_WIDTH, n), "", "JOBS", "MEAN", "P50", "P95",
+            "P99", "NEVER");
+    for (size_t i = 0; i < r->recorded.groups.len; i++)
+        if (r->recorded.groups.items[i].kind == WHATIF_ALL)
+            print_group(r, &r->recorded.groups.items[i], out);
+    fputs("Teams\n", out);
+    print_teams(r, out);
+    fputs("Sizes of jobs\n", out);
+    for (size_t i = 0; i < r->recorded.groups.len; i++)
+        if (r->recorded.groups.items[i].kind == WHATIF_SIZE)
+            print_group(r, &r->recorded.groups.items[i], out);
+}
+
+/* ---- use ---------------------------------------------------------------------------------- */
+
+static const struct whatif_outcome *outcome(const struct whatif_report *r, int which)
+{
+    return which == 0 ? &r->recorded : which == 1 ? &r->baseline : &r->asked;
+}
+
+static int outcomes(const struct whatif_report *r)
+{
+    return r->changed ? 3 : 2;
+}
+
+static const char *percent_text(int64_t permille, char *text)
+{
+    snprintf(text, 32, "%" PRId64 ".%" PRId64 "%%", permille / 10, permille % 10);
+    return text;
 }
 
 static void print_use(const struct whatif_report *r, FILE *out)
 {
-    const struct whatif_outcome *all[] = {&r->recorded, &r->baseline, &r->asked};
-    const char *const names[] = {"recorded", "replayed as it was", "what if"};
+    char n[WHATIF_NAME_MAX], t[4][32];
 
-    fprintf(out, "\n%-20s %10s %10s %10s %10s %10s", "Use", "GPUS", "ALLOCATED", "GPU-HOURS",
-            "LOST", "RESTARTS");
-    fprintf(out, r->price_uusd ? " %14s %14s\n" : "\n", "COST USD", "IDLE USD");
-    for (size_t i = 0; i < (r->changed ? 3 : 2); i++) {
-        const struct whatif_outcome *o = all[i];
-        int64_t permille = share(o->window_milli_ms, o->capacity_milli, o->window_ms);
-        int64_t idle = money(o->capacity_milli * o->window_ms - o->window_milli_ms, r->price_uusd);
-        int64_t cost = money(o->held_milli_ms, r->price_uusd);
-        char t[3][32];
-        snprintf(t[2], sizeof(t[2]), "%" PRId64 ".%" PRId64 "%%", permille / 10, permille % 10);
-        fprintf(out, "%-20s %10" PRId64 " %10s %10s %10s %10" PRIu64, names[i],
-                o->capacity_milli / 1000, t[2], whatif_hours_text(o->held_milli_ms, t[0]),
-                i == 0 ? "-" : whatif_hours_text(o->lost_milli_ms, t[1]), o->restarts);
-        if (r->price_uusd)
-            fprintf(out, " %11" PRId64 ".%02" PRId64 " %11" PRId64 ".%02" PRId64, cost / 1000000,
-                    cost % 1000000 / 10000, idle / 1000000, idle % 1000000 / 10000);
-        fputc('\n', out);
+    fprintf(out, "\n%s %-9s %7s %9s %10s %8s %7s\n", whatif_name_text("Use of GPUs", NAME_WIDTH, n),
+            "", "GPUS", "ALLOCATED", "GPU-HOURS", "EVICTED", "RETRIED");
+    for (int i = 0; i < outcomes(r); i++) {
+        const struct whatif_outcome *o = outcome(r, i);
+        fprintf(out, "%s %-9s %7" PRId64 " %9s %10s %8" PRIu64 " %7" PRIu64 "\n",
+                whatif_name_text("", NAME_WIDTH, n), run_names[i], o->capacity_milli / 1000,
+                percent_text(share(o), t[0]), whatif_hours_text(o->held_milli_ms, t[1]),
+                o->evictions, o->retries + o->losses);
     }
+    for (int i = 1; i < outcomes(r); i++)
+        if (outcome(r, i)->lost_milli_ms > 0)
+            fprintf(out, "Of the GPU-hours of '%s', %s are work done again after evictions.\n",
+                    run_names[i], whatif_hours_text(outcome(r, i)->lost_milli_ms, t[0]));
+}
+
+static const char *usd_text(int64_t uusd, char *text)
+{
+    int64_t cents = (uusd + 5000) / 10000;
+
+    snprintf(text, 32, "%" PRId64 ".%02" PRId64, cents / 100, cents % 100);
+    return text;
+}
+
+static void print_cost(const struct whatif_report *r, FILE *out)
+{
+    char n[WHATIF_NAME_MAX], t[2][32];
+
+    if (r->price_uusd == 0)
+        return;
+    fprintf(out, "\n%s %-9s %15s %15s\n", whatif_name_text("Cost in USD", NAME_WIDTH, n), "",
+            "HELD BY WORK", "IDLE");
+    for (int i = 0; i < outcomes(r); i++) {
+        const struct whatif_outcome *o = outcome(r, i);
+        fprintf(out, "%s %-9s %15s %15s\n", whatif_name_text("", NAME_WIDTH, n), run_names[i],
+                usd_text(money(o->held_milli_ms, r->price_uusd), t[0]),
+                usd_text(money(idle_time(o), r->price_uusd), t[1]));
+    }
+    fprintf(out, "At %" PRId64 ".%06" PRId64 " USD a GPU-hour; idle is within the record.\n",
+            r->price_uusd / 1000000, r->price_uusd % 1000000);
+}
+
+/* ---- how far to trust it ------------------------------------------------------------------ */
+
+static int64_t apart(int64_t a, int64_t b)
+{
+    return a > b ? a - b : b - a;
+}
+
+static int64_t mean_wait(const struct whatif_outcome *o)
+{
+    return o->groups.len > 0 ? o->groups.items[0].mean_ms : 0;
+}
+
+static void print_changes_known(const struct whatif_report *r, FILE *out)
+{
+    const struct past *p = r->past;
+    char text[CLOCK_TEXT_MAX];
+
+    if (r->baseline.skipped > 0)
+        fprintf(out,
+                "  changes    %" PRIu64 " of %zu recorded ones could not be made at their time\n",
+                r->baseline.skipped, p->changes.len);
+    else
+        fprintf(out, "  changes    %zu of quotas and nodes, at their recorded times\n",
+                p->changes.len);
+    if (p->events_from_ms > p->from_ms) {
+        clock_format_utc(p->events_from_ms, text);
+        fprintf(out, "             those before %s are not kept any more\n", text);
+    }
+}
+
+static void print_fit(const struct whatif_report *r, FILE *out)
+{
+    const struct whatif_difference *d = &r->error;
+    int64_t was = share(&r->recorded), is = share(&r->baseline), gap = apart(was, is);
+    char t[5][32];
+
+    fprintf(out,
+            "\nFit: what is replayed without a change, against the record (%" PRIu64 " jobs)\n",
+            d->jobs);
+    fprintf(out, "  mean wait  %s recorded, %s replayed\n",
+            whatif_time_text(mean_wait(&r->recorded), t[0]),
+            whatif_time_text(mean_wait(&r->baseline), t[1]));
+    fprintf(out, "  starts     half within %s, 95%% within %s, the worst %s apart\n",
+            whatif_time_text(d->p50_ms, t[0]), whatif_time_text(d->p95_ms, t[1]),
+            whatif_time_text(d->worst_ms, t[2]));
+    fprintf(out, "  order      %s of neighbours start in the same order\n",
+            percent_text((int64_t)d->order_milli, t[0]));
+    fprintf(out, "  allocated  %s recorded, %s replayed: %" PRId64 ".%" PRId64 " points apart\n",
+            percent_text(was, t[0]), percent_text(is, t[1]), gap / 10, gap % 10);
+    print_changes_known(r, out);
+}
+
+/* What is asked, beside the replay; and whether that is more than what the replay is off by. */
+static void print_answer(const struct whatif_report *r, FILE *out)
+{
+    int64_t was = mean_wait(&r->baseline), is = mean_wait(&r->asked);
+    char t[4][32];
+
+    if (!r->changed)
+        return;
+    fprintf(out,
+            "\nWhat if, beside the replay: mean wait %s instead of %s, allocated %s\n"
+            "instead of %s.\n",
+            whatif_time_text(is, t[0]), whatif_time_text(was, t[1]),
+            percent_text(share(&r->asked), t[2]), percent_text(share(&r->baseline), t[3]));
+    if (apart(was, is) <= apart(was, mean_wait(&r->recorded)) && was != is)
+        fputs("The replay is off by more than that: of mean waits this says nothing.\n", out);
+    if (r->asked.skipped > 0)
+        fprintf(out, "%" PRIu64 " recorded changes could not be made in it at their time.\n",
+                r->asked.skipped);
 }
 
 /* Counts of what is not known of the record. */
@@ -128,26 +319,34 @@ static void count_guesses(const struct past *p, size_t *ret_open, size_t *ret_gu
     }
 }
 
-void whatif_print_text(const struct whatif_report *r, FILE *out)
+static void print_footer(const struct whatif_report *r, FILE *out)
 {
-    const struct whatif_difference *d = &r->error;
     size_t open, guessed, left;
-    char t[4][32];
+    char t[32];
 
     count_guesses(r->past, &open, &guessed, &left);
+    fprintf(out, "\nRecord of %s.", whatif_time_text(r->recorded.window_ms, t));
+    if (open > 0)
+        fprintf(out, "\n%zu jobs still ran at its end: taken to end with it, or when they expect.",
+                open);
+    if (guessed > 0)
+        fprintf(out,
+                "\n%zu jobs had not run: taken to run as long as they expect, as their limit, or"
+                "\nas the median job.",
+                guessed);
+    if (left > 0)
+        fprintf(out, "\n%zu jobs were cancelled before they ran and are left out.", left);
+    fputs("\nNEVER: did not start. RETRIED: after failures, and with lost nodes.\n", out);
+}
+
+void whatif_print_text(const struct whatif_report *r, FILE *out)
+{
     print_all_waits(r, out);
     print_use(r, out);
-    fprintf(out,
-            "\nHow far the replay as it was is from the record, over %" PRIu64 " jobs: half of the "
-            "starts\nwithin %s, 95%% within %s, the worst %s; %" PRIu64 ".%" PRIu64
-            "%% of neighbours start in the same order.\n",
-            d->jobs, whatif_time_text(d->p50_ms, t[0]), whatif_time_text(d->p95_ms, t[1]),
-            whatif_time_text(d->worst_ms, t[2]), d->order_milli / 10, d->order_milli % 10);
-    fprintf(out,
-            "Record of %s. Run times: %zu jobs still ran at its end and are taken to end with it\n"
-            "(or when they expect), %zu had not run and are taken to run as long as they expect or "
-            "the median;\n%zu cancelled before they ran are left out. 'never': did not start.\n",
-            whatif_time_text(r->recorded.window_ms, t[3]), open, guessed, left);
+    print_cost(r, out);
+    print_fit(r, out);
+    print_answer(r, out);
+    print_footer(r, out);
 }
 
 /* ---- JSON --------------------------------------------------------------------------------- */
@@ -167,7 +366,9 @@ static void encode_group(const struct whatif_group *g, struct json_writer *w)
     json_key_i64(w, "wait_p95_ms", g->p95_ms);
     json_key_i64(w, "wait_p99_ms", g->p99_ms);
     json_key_i64(w, "held_milli_gpu_ms", g->held_milli_ms);
-    json_key_i64(w, "restarts", (int64_t)g->restarts);
+    json_key_i64(w, "evictions", (int64_t)g->evictions);
+    json_key_i64(w, "retries", (int64_t)g->retries);
+    json_key_i64(w, "node_losses", (int64_t)g->losses);
     json_end_object(w);
 }
 
@@ -179,13 +380,18 @@ static void encode_outcome(const struct whatif_report *r, const char *key,
     json_key_i64(w, "capacity_milli_gpu", o->capacity_milli);
     json_key_i64(w, "window_ms", o->window_ms);
     json_key_i64(w, "allocated_milli_gpu_ms", o->window_milli_ms);
-    json_key_i64(w, "allocated_permille",
-                 share(o->window_milli_ms, o->capacity_milli, o->window_ms));
+    json_key_i64(w, "available_milli_gpu_ms", o->capacity_milli_ms);
+    json_key_i64(w, "allocated_permille", share(o));
     json_key_i64(w, "held_milli_gpu_ms", o->held_milli_ms);
     json_key_i64(w, "lost_milli_gpu_ms", o->lost_milli_ms);
-    json_key_i64(w, "restarts", (int64_t)o->restarts);
-    if (r->price_uusd)
+    json_key_i64(w, "evictions", (int64_t)o->evictions);
+    json_key_i64(w, "retries", (int64_t)o->retries);
+    json_key_i64(w, "node_losses", (int64_t)o->losses);
+    json_key_i64(w, "changes_left_out", (int64_t)o->skipped);
+    if (r->price_uusd) {
         json_key_i64(w, "cost_uusd", money(o->held_milli_ms, r->price_uusd));
+        json_key_i64(w, "idle_uusd", money(idle_time(o), r->price_uusd));
+    }
     json_key(w, "groups");
     json_begin_array(w);
     for (size_t i = 0; i < o->groups.len; i++)
@@ -214,10 +420,14 @@ void whatif_print_json(const struct whatif_report *r, FILE *out)
     json_key_i64(&w, "start_p95_ms", r->error.p95_ms);
     json_key_i64(&w, "start_worst_ms", r->error.worst_ms);
     json_key_i64(&w, "same_order_permille", (int64_t)r->error.order_milli);
+    json_key_i64(&w, "mean_wait_ms", apart(mean_wait(&r->recorded), mean_wait(&r->baseline)));
+    json_key_i64(&w, "allocated_permille", apart(share(&r->recorded), share(&r->baseline)));
     json_end_object(&w);
     json_key_i64(&w, "jobs_still_running", (int64_t)open);
     json_key_i64(&w, "jobs_with_guessed_run_time", (int64_t)guessed);
     json_key_i64(&w, "jobs_left_out", (int64_t)left);
+    json_key_i64(&w, "changes", (int64_t)r->past->changes.len);
+    json_key_i64(&w, "changes_known_from_ms", r->past->events_from_ms);
     json_end_object(&w);
     fprintf(out, "%s\n", strbuf_str(&text));
 }

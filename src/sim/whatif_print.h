@@ -2,7 +2,9 @@
 /*
  * Prints what came of a "what if", as tables for people or as one JSON object.
  *
- * Money is micro-USD, exact: GPU time times the price of one GPU-hour, rounded to the nearest.
+ * Tables are at most 80 columns wide. Of many teams those with most GPU time are shown, and how
+ * many are not. Money is micro-USD, exact: GPU time times the price of one GPU-hour, rounded to
+ * the nearest.
  */
 #ifndef ALLOT_SIM_WHATIF_PRINT_H
 #define ALLOT_SIM_WHATIF_PRINT_H
@@ -16,17 +18,22 @@ struct whatif_report {
     struct whatif_outcome recorded, baseline, asked;
     struct whatif_difference error; /* of the baseline against the record */
     bool changed;                   /* something was asked */
+    bool all_teams;                 /* show all of them */
     int64_t price_uusd;             /* of one GPU-hour; 0 = none is known */
 };
 
-/* "0", "250ms", "12.5s", "95m", "3.2h"; TEXT holds 32 bytes. */
+/* "0s", "250ms", "12.5s", "95m", "3.2h"; TEXT holds 32 bytes. */
 const char *whatif_time_text(int64_t ms, char *text);
-/* Hours with one decimal of milli-GPU times ms; TEXT holds 32 bytes. */
+/* Hours with one decimal, or three below ten, of milli-GPU times ms; TEXT holds 32 bytes. */
 const char *whatif_hours_text(int64_t milli_ms, char *text);
+/* NAME in WIDTH columns (at most 64), cut with an ellipsis or filled with blanks; TEXT holds
+ * WHATIF_NAME_MAX bytes. */
+#define WHATIF_NAME_MAX 400
+const char *whatif_name_text(const char *name, int width, char *text);
 
-
-/* Tables, or one JSON object on a line. */
+/* Tables. */
 void whatif_print_text(const struct whatif_report *r, FILE *out);
+/* One JSON object on a line. */
 void whatif_print_json(const struct whatif_report *r, FILE *out);
 
 #endif

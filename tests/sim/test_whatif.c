@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -27,7 +28,7 @@ struct fixture {
     struct past past;
     struct whatif_setup setup;
     struct whatif_outcome was, is;
-    int next;
+    int next, runs;
 };
 
 static int set_up(void **state)
@@ -56,7 +57,7 @@ static int tear_down(void **state)
 /* Teams 1 (a) and 2 (b), each assured of 2 of the 4 GPUs of one node; a record of END seconds. */
 static void begin(struct fixture *f, int64_t end_s)
 {
-    fprintf(f->file, "{\"history\":1,\"now_ms\":%lld}\n", T0 + end_s * S);
+    fprintf(f->file, "{\"history\":2,\"now_ms\":%lld,\"events_from_ms\":0}\n", T0 + end_s * S);
     for (int i = 1; i <= 2; i++)
         fprintf(f->file,
                 "{\"team\":%d,\"parent\":0,\"deleted\":false,\"spec\":{\"name\":\"%c\","
@@ -76,31 +77,46 @@ static void job(struct fixture *f, int team, int gpus, int64_t submit, int64_t s
 {
     int id = ++f->next;
 
-    fprintf(f->file,
-            "{\"workload\":%d,\"name\":\"j%d\",\"team\":%d,\"state\":\"succeeded\","
-            "\"submitted_ms\":%lld,\"started_ms\":0,\"ended_ms\":%lld,\"restarts\":0,\"shape\":"
-            "{\"kind\":\"job\",\"class\":\"%s\",\"priority\":0,\"preemptible\":%s,"
-            "\"burst\":%s,\"handling\":\"checkpoint\",\"max_retries\":0,\"min_tasks\":1,"
-            "\"grace_ms\":0,\"limit_ms\":0,\"expected_ms\":0,\"min_run_ms\":0,"
-            "\"topology_required\":null,\"topology_preferred\":null,\"groups\":[{\"name\":\"main\","
-            "\"tasks\":1,\"min_tasks\":1,\"topology_required\":null,\"device_count\":%d,"
-            "\"device_milli\":1000,\"device_memory_bytes\":0,\"cpu_milli\":0,\"memory_bytes\":0,"
-            "\"gpu_types\":[],\"labels\":{}}]}}\n",
-            id, id, team, T0 + submit * S, T0 + end * S, firm ? "production" : "training",
-            firm ? "false" : "true", firm ? "false" : "true", gpus);
+    fprintf(
+        f->file,
+        "{\"workload\":%d,\"name\":\"j%d\",\"team\":%d,\"state\":\"succeeded\","
+        "\"submitted_ms\":%lld,\"started_ms\":0,\"ended_ms\":%lld,\"restarts\":0,\"failures\":0,"
+        "\"shape\":"
+        "{\"kind\":\"job\",\"class\":\"%s\",\"priority\":0,\"preemptible\":%s,"
+        "\"burst\":%s,\"handling\":\"checkpoint\",\"max_retries\":0,\"min_tasks\":1,"
+        "\"grace_ms\":0,\"limit_ms\":0,\"expected_ms\":0,\"min_run_ms\":0,"
+        "\"topology_required\":null,\"topology_preferred\":null,\"groups\":[{\"name\":\"main\","
+        "\"tasks\":1,\"min_tasks\":1,\"topology_required\":null,\"device_count\":%d,"
+        "\"device_milli\":1000,\"device_memory_bytes\":0,\"cpu_milli\":0,\"memory_bytes\":0,"
+        "\"gpu_types\":[],\"labels\":{}}]}}\n",
+        id, id, team, T0 + submit * S, T0 + end * S, firm ? "production" : "training",
+        firm ? "false" : "true", firm ? "false" : "true", gpus);
+}
+
+static void ran_as(struct fixture *f, int id, int attempt, int gpus, int64_t start, int64_t end,
+                   const char *how)
+{
+    f->runs++;
+    fprintf(f->file, "{\"run\":[%d,0,%d,%d,%lld,%lld,0,1],\"how\":\"%s\"}\n", id, attempt,
+            gpus * 1000, T0 + start * S, end < 0 ? 0LL : T0 + end * S, how);
 }
 
 static void ran(struct fixture *f, int id, int gpus, int64_t start, int64_t end)
 {
-    fprintf(f->file, "{\"run\":[%d,0,0,%d,%lld,%lld,0]}\n", id, gpus * 1000, T0 + start * S,
-            T0 + end * S);
+    ran_as(f, id, 0, gpus, start, end, "ended");
+}
+
+static void end(struct fixture *f)
+{
+    fprintf(f->file, "{\"end\":{\"workloads\":%d,\"runs\":%d}}\n", f->next, f->runs);
+    fclose(f->file);
 }
 
 static void read_it(struct fixture *f)
 {
     struct err err = ERR_INIT;
 
-    fclose(f->file);
+    end(f);
     if (past_read(f->path, &f->past, &err) < 0)
         fail_msg("%s", err.text);
     whatif_setup_past(&f->past, &f->setup);
@@ -151,7 +167,18 @@ static void a_replay_as_it_was_is_the_record(void **state)
     assert_int_equal(f->is.window_milli_ms, 4000 * 400 * S);
     assert_int_equal(f->was.window_milli_ms, f->is.window_milli_ms);
     assert_int_equal(f->is.held_milli_ms, 4 * 4000 * 100 * S);
-    assert_int_equal(f->is.restarts, 0);
+    assert_int_equal(f->is.evictions, 0);
+}
+
+/* Words about a team, as one wish of its own. */
+static int change_team(struct fixture *f, const char *words, struct err *err)
+{
+    _cleanup_(whatif_wish_done) struct whatif_wish wish;
+    int e;
+
+    whatif_wish_init(&wish, &f->past);
+    e = whatif_wish_team(&wish, words, err);
+    return e < 0 ? e : whatif_wish_grant(&wish, &f->setup, err);
 }
 
 static void more_nodes_take_the_waits_away(void **state)
@@ -221,11 +248,11 @@ static void another_limit_is_kept(void **state)
     struct fixture *f = *state;
 
     read_burst(f);
-    assert_int_equal(whatif_change_team(&f->past, &f->setup, "a.limit.gpu=3", NULL), 0);
+    assert_int_equal(change_team(f, "a.limit.gpu=3", NULL), 0);
     replay(f, &f->was);
     assert_int_equal(at_once(&f->was), 3);
-    assert_int_equal(whatif_change_team(&f->past, &f->setup, "a.guarantee.gpu=1", NULL), 0);
-    assert_int_equal(whatif_change_team(&f->past, &f->setup, "a.limit.gpu=1", NULL), 0);
+    assert_int_equal(change_team(f, "a.guarantee.gpu=1", NULL), 0);
+    assert_int_equal(change_team(f, "a.limit.gpu=1", NULL), 0);
     replay(f, &f->is);
     assert_int_equal(at_once(&f->is), 1);
     assert_int_equal(started(&f->is, 3), 300);
@@ -255,7 +282,7 @@ static void bad_changes_are_refused(void **state)
 
     read_burst(f);
     for (size_t i = 0; i < ARRAY_LEN(teams); i++)
-        assert_true(whatif_change_team(&f->past, &f->setup, teams[i], NULL) < 0);
+        assert_true(change_team(f, teams[i], NULL) < 0);
     for (size_t i = 0; i < ARRAY_LEN(nodes); i++)
         assert_true(whatif_change_nodes(&f->past, &f->setup, nodes[i], NULL) < 0);
     for (size_t i = 0; i < ARRAY_LEN(classes); i++)
@@ -320,42 +347,102 @@ static void guarantees_never_exceed_what_there_is(void **state)
     suggest_done(&s);
 }
 
+#define HEAD "{\"history\":2,\"now_ms\":5,\"events_from_ms\":0}\n"
+#define TEAM "{\"team\":1,\"parent\":0,\"spec\":{\"name\":\"x\"}}\n"
+#define END(workloads, runs) "{\"end\":{\"workloads\":" workloads ",\"runs\":" runs "}}\n"
+
+static int read_text(struct fixture *f, const char *text, struct err *err)
+{
+    FILE *file = fopen(f->path, "w");
+
+    fputs(text, file);
+    fclose(file);
+    return past_read(f->path, &f->past, err);
+}
+
 static void damaged_records_are_refused(void **state)
 {
-    static const char head[] = "{\"history\":1,\"now_ms\":5}\n";
-    const char *texts[] = {
-        "",
-        "{}\n",
-        "[1]\n",
-        "{\"history\":2,\"now_ms\":5}\n",
-        "{\"team\":1,\"parent\":0,\"spec\":{\"name\":\"x\"}}\n",
-        "{\"history\":1,\"now_ms\":-5}\n",
-        "{\"history\":1,\"now_ms\":5}\n{\"run\":[1,0,0,1,1,1,1]}\n",
-        "{\"history\":1,\"now_ms\":5}\n{\"team\":1,\"parent\":7,\"spec\":{\"name\":\"x\"}}\n",
-        "{\"history\":1,\"now_ms\":5}\n{\"team\":1,\"parent\":0,\"spec\":{\"colour\":\"x\"}}\n",
-        "{\"history\":1,\"now_ms\":5}\n{\"workload\":1,\"team\":1}\n",
-        "{\"history\":1,\"now_ms\":5}\n{\"node\":1,\"spec\":{\"devices\":3}}\n",
-        "{\"history\":1,\"now_ms\":5}\n{\"team\":",
+    static const struct {
+        const char *text, *says;
+    } cases[] = {
+        {"", "is empty"},
+        {"\n\n", "is empty"},
+        {"{}\n", "line 1: it is none of the known kinds"},
+        {"[1]\n", "not a JSON object"},
+        {"{\"history\":1,\"now_ms\":5,\"events_from_ms\":0}\n", "version 1"},
+        {"{\"history\":2}\n", "events_from_ms"},
+        {TEAM HEAD, "first line"},
+        {HEAD HEAD, "first line only"},
+        {"{\"history\":2,\"now_ms\":-5,\"events_from_ms\":0}\n", "now_ms"},
+        {"{\"history\":2,\"now_ms\":1e99,\"events_from_ms\":0}\n", "now_ms"},
+        {"{\"history\":2,\"now_ms\":99999999999999999999,\"events_from_ms\":0}\n", "now_ms"},
+        {HEAD "{\"run\":[1,0,0,1,1,1,1,1],\"how\":\"\"}\n", "line 2"},
+        {HEAD "{\"run\":[1,0,0,1,1,1,1],\"how\":\"\"}\n", "eight numbers"},
+        {HEAD "{\"run\":[1,0,0,1,1,1,1,1],\"how\":\"well\"}\n", "how"},
+        {HEAD "{\"team\":1,\"parent\":7,\"spec\":{\"name\":\"x\"}}\n", "after that of its parent"},
+        {HEAD TEAM TEAM, "id of its own"},
+        {HEAD "{\"team\":1,\"parent\":0,\"spec\":{\"colour\":\"x\"}}\n", "colour"},
+        {HEAD "{\"workload\":1,\"team\":1}\n", "submitted_ms"},
+        {HEAD "{\"node\":1,\"spec\":{\"devices\":3}}\n", "line 2"},
+        {HEAD "{\"team\":", "not a JSON object"},
+        {HEAD TEAM, "cut off after line 2"},
+        {HEAD END("1", "0"), "counts 1 workloads"},
+        {HEAD END("0", "0") TEAM, "behind the line that ends"},
+        {HEAD TEAM "{\"change\":\"team\",\"time_ms\":1,\"data\":{}}\n", "before"},
+        {HEAD TEAM "{\"change\":\"team\",\"time_ms\":1,\"data\":{\"before\":null,\"after\":null}}"
+                   "\n",
+         "after"},
+        {HEAD TEAM "{\"change\":\"team\",\"time_ms\":1,\"data\":{\"before\":null,"
+                   "\"after\":{\"id\":2}}}\n",
+         "that of a team"},
+        {HEAD TEAM "{\"change\":\"team\",\"time_ms\":2,\"data\":{\"before\":null,"
+                   "\"after\":{\"id\":1}}}\n"
+                   "{\"change\":\"team\",\"time_ms\":1,\"data\":{\"before\":null,"
+                   "\"after\":{\"id\":1}}}\n",
+         "no earlier"},
+        {HEAD TEAM "{\"change\":\"team\",\"time_ms\":2,\"data\":{\"before\":null,"
+                   "\"after\":{\"id\":1,\"weight\":-1}}}\n" END("0", "0"),
+         "a recorded change"},
+        {HEAD "{\"change\":\"colour\",\"time_ms\":2,\"data\":{}}\n", "team, node or server"},
     };
+    struct fixture *f = *state;
+
+    fclose(f->file);
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct err err = ERR_INIT;
+
+        if (read_text(f, cases[i].text, &err) >= 0)
+            fail_msg("text %zu is taken", i);
+        if (strstr(err.text, cases[i].says) == NULL)
+            fail_msg("text %zu: %s", i, err.text);
+        assert_non_null(strstr(err.text, f->path));
+        assert_true(*err.remedy);
+    }
+}
+
+static void what_is_no_file_is_refused(void **state)
+{
     struct fixture *f = *state;
     struct err err = ERR_INIT;
 
     fclose(f->file);
-    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
-        FILE *file = fopen(f->path, "w");
-
-        fputs(texts[i], file);
-        fclose(file);
-        if (past_read(f->path, &f->past, &err) >= 0)
-            fail_msg("text %zu is taken", i);
-        assert_non_null(strstr(err.text, f->path));
-    }
     assert_int_equal(past_read("/no/such/file", &f->past, &err), -ENOENT);
-    /* nothing at all has happened yet */
-    FILE *file = fopen(f->path, "w");
-    fputs(head, file);
-    fclose(file);
-    assert_int_equal(past_read(f->path, &f->past, &err), 0);
+    assert_int_equal(past_read("/tmp", &f->past, &err), -EISDIR);
+    assert_non_null(strstr(err.remedy, "--data"));
+    assert_int_equal(past_read("/dev/null", &f->past, &err), -EINVAL);
+    /* a pipe that nobody writes into is not waited for */
+    unlink(f->path);
+    assert_int_equal(mkfifo(f->path, 0600), 0);
+    assert_int_equal(past_read(f->path, &f->past, &err), -EINVAL);
+    assert_non_null(strstr(err.text, "is empty"));
+}
+
+static void nothing_at_all_is_a_record(void **state)
+{
+    struct fixture *f = *state;
+
+    fclose(f->file);
+    assert_int_equal(read_text(f, HEAD END("0", "0"), NULL), 0);
     whatif_setup_past(&f->past, &f->setup);
     replay(f, &f->is);
     assert_int_equal(f->is.groups.len, 0);
@@ -370,8 +457,10 @@ static void what_cannot_be_added_up_is_refused(void **state)
     begin(f, 100);
     job(f, 1, 1, 0, 0, 100, false);
     for (int i = 0; i < 3; i++)
-        fprintf(f->file, "{\"run\":[1,0,%d,1000000,0,%lld,0]}\n", i, (long long)far);
-    fclose(f->file);
+        fprintf(f->file, "{\"run\":[1,0,%d,1000000,0,%lld,0,1],\"how\":\"ended\"}\n", i,
+                (long long)far);
+    f->runs = 3;
+    end(f);
     assert_int_equal(past_read(f->path, &f->past, &err), -ERANGE);
     assert_true(*err.text != '\0');
 }
@@ -395,9 +484,9 @@ static void work_is_read_from_the_runs(void **state)
     job(f, 1, 1, 0, 0, -T0 / S, false); /* runs still */
     job(f, 1, 1, 0, 0, -T0 / S, false); /* has not run */
     job(f, 1, 1, 0, 0, 50, false);      /* cancelled before it ran */
-    fprintf(f->file, "{\"run\":[1,0,0,1000,%lld,%lld,0]}\n{\"run\":[1,0,1,1000,%lld,%lld,0]}\n", T0,
-            T0 + 100 * S, T0 + 200 * S, T0 + 300 * S);
-    fprintf(f->file, "{\"run\":[2,0,0,1000,%lld,0,0]}\n", T0 + 100 * S);
+    ran_as(f, 1, 0, 1, 0, 100, "gave_way");
+    ran_as(f, 1, 1, 1, 200, 300, "ended");
+    ran_as(f, 2, 0, 1, 100, -1, "");
     read_it(f);
     j = f->past.jobs.items;
     assert_int_equal(j[0].work_ms, 200 * S);
@@ -423,6 +512,8 @@ int main(void)
         TEST(guarantees_are_those_worked_out_by_hand),
         TEST(guarantees_never_exceed_what_there_is),
         TEST(damaged_records_are_refused),
+        TEST(what_is_no_file_is_refused),
+        TEST(nothing_at_all_is_a_record),
         TEST(what_cannot_be_added_up_is_refused),
         TEST(nodes_that_cannot_be_added_up_are_refused),
         TEST(work_is_read_from_the_runs),
