@@ -68,7 +68,7 @@ static int decode_wish(struct api_call *call, struct json_object *json, struct t
 {
     static const struct model_json_field fields[] = {
         {"user", model_json_read_name, offsetof(struct token_wish, user)},
-        {"label", model_json_read_string, offsetof(struct token_wish, label)},
+        {"label", model_json_read_name, offsetof(struct token_wish, label)},
         {"expires_in", model_json_read_duration, offsetof(struct token_wish, expires_in_ms)},
     };
     int r = 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bin/server.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -15,6 +16,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/log.h"
+#include "base/vec.h"
 #include "bin/bootstrap.h"
 #include "bin/clock.h"
 #include "core/core.h"
@@ -147,6 +149,53 @@ static int print_device(void *user, const struct model_node *node)
     return 0;
 }
 
+/* ---- the banner -------------------------------------------------------------------------- */
+
+struct teams {
+    struct arena arena;
+    VEC(struct model_team) list;
+};
+
+static int take_team(void *user, const struct model_team *team)
+{
+    struct teams *t = user;
+    struct model_team kept = {
+        .id = team->id, .parent_id = team->parent_id, .name = arena_strdup(&t->arena, team->name)};
+
+    vec_push(&t->list, kept);
+    return 0;
+}
+
+/* Does TEAM take workloads, and can its name be typed as it is? */
+static bool is_handy(const struct teams *t, const struct model_team *team)
+{
+    for (size_t i = 0; i < t->list.len; i++)
+        if (t->list.items[i].parent_id == team->id)
+            return false;
+    for (const char *c = team->name; *c; c++)
+        if (!strchr("-_.", *c) && !isalnum((unsigned char)*c))
+            return false;
+    return true;
+}
+
+/* What to type first: run something in a team that there is, or make one. */
+static void print_first_command(struct server *s)
+{
+    struct teams t = {0};
+    const char *name = NULL;
+
+    store_sqlite_ops.each_team(s->store, take_team, &t, NULL);
+    for (size_t i = 0; i < t.list.len && name == NULL; i++)
+        if (is_handy(&t, &t.list.items[i]))
+            name = t.list.items[i].name;
+    if (name)
+        printf("  %s run --team %s --gpu 0.25 -- echo hello\n", program_invocation_name, name);
+    else
+        printf("  %s team set research\n", program_invocation_name);
+    vec_done(&t.list);
+    arena_done(&t.arena);
+}
+
 static void print_banner(struct server *s, const char *token)
 {
     printf("allot server\n");
@@ -164,7 +213,7 @@ static void print_banner(struct server *s, const char *token)
         printf("  admin token  %s\n\n", shown);
         printf("try in another terminal:\n");
         printf("  export ALLOT_SERVER=http://%s ALLOT_TOKEN=%s\n", api_address(s->api), shown);
-        printf("  %s run --team default --gpu 0.25 -- echo hello\n", program_invocation_name);
+        print_first_command(s);
     }
     fflush(stdout);
 }

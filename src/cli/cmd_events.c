@@ -32,7 +32,8 @@
 struct watch {
     struct cli *cli;
     struct cli_sse sse;
-    bool any;           /* an event was printed */
+    bool any; /* an event was printed */
+    bool verbose;
     const char *filter; /* "&team=nlp&workload=81", or "" */
 };
 
@@ -64,7 +65,8 @@ static enum cli_color type_color(const char *type)
     return CLI_PLAIN;
 }
 
-static void print_event(struct cli *cli, struct json_object *e)
+/* VERBOSE: with what a program said that failed. */
+static void print_event(struct cli *cli, struct json_object *e, bool verbose)
 {
     const char *type = cli_safe(cli, cli_json_text(e, "type"));
     const char *name = cli_json_text(e, "name"), *message = cli_json_text(e, "message");
@@ -87,9 +89,12 @@ static void print_event(struct cli *cli, struct json_object *e)
     cli_wrap_after(cli->out, lead, (int)strlen(when) + 2 + TYPE_WIDTH + 2,
                    arena_printf(&cli->arena, "%s%s", who, cli_safe(cli, message)),
                    cli->style.tty ? cli->style.width : 0);
+    if (verbose && cli_json_text(e, "data.detail"))
+        cli_wrap_after(cli->out, "    ", 4, cli_safe(cli, cli_json_text(e, "data.detail")),
+                       cli->style.tty ? cli->style.width : 0);
 }
 
-static void take_event(struct cli *cli, struct json_object *e)
+static void take_event(struct cli *cli, struct json_object *e, bool verbose)
 {
     struct arena kept = cli_scratch_begin(cli);
 
@@ -98,7 +103,7 @@ static void take_event(struct cli *cli, struct json_object *e)
                 json_object_to_json_string_ext(e, JSON_C_TO_STRING_PLAIN |
                                                       JSON_C_TO_STRING_NOSLASHESCAPE));
     else
-        print_event(cli, e);
+        print_event(cli, e, verbose);
     cli_scratch_end(cli, &kept);
 }
 
@@ -108,7 +113,7 @@ static int on_event(void *user, const char *data)
     _cleanup_json_ struct json_object *e = cli_json_parse(data, strlen(data));
 
     if (e)
-        take_event(w->cli, e);
+        take_event(w->cli, e, w->verbose);
     return 0;
 }
 
@@ -186,7 +191,7 @@ static int print_page(struct watch *w, const struct cli_args *args, struct err *
         return 0;
     }
     for (size_t i = 0; i < cli_json_len(page, "events"); i++)
-        take_event(w->cli, cli_json_at(page, "events", i));
+        take_event(w->cli, cli_json_at(page, "events", i), w->verbose);
     fflush(w->cli->out);
     snprintf(w->sse.id, sizeof(w->sse.id), "%lld", (long long)cli_json_int(page, "next", 0));
     return 0;
@@ -195,7 +200,7 @@ static int print_page(struct watch *w, const struct cli_args *args, struct err *
 static int run(struct cli *cli, const struct cli_args *args)
 {
     const char *team = cli_option_value(args, "team");
-    struct watch w = {.cli = cli, .filter = ""};
+    struct watch w = {.cli = cli, .filter = "", .verbose = cli_option_given(args, "verbose")};
     struct err err = ERR_INIT;
     int r;
 
@@ -224,6 +229,7 @@ static const struct cli_option options[] = {
      .arg = "N",
      .help = "N events at most (default 50; 1000 with --after)"},
     {.name = "after", .arg = "SEQ", .help = "begin after the event of this number"},
+    {.name = "verbose", .letter = 'v', .help = "also what a program said that failed"},
     {.name = "team",
      .letter = 't',
      .arg = "TEAM",

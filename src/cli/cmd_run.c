@@ -116,8 +116,8 @@ static void show_refusal(struct watch *w, struct json_object *x)
 
     if (*message && strncmp(message, w->refusal, sizeof(w->refusal) - 1) != 0) {
         snprintf(w->refusal, sizeof(w->refusal), "%s", message);
-        say(w, arena_printf(&w->cli->arena, "%s; it is tried again ('allot stop %llu' ends that)",
-                            message, (unsigned long long)w->id));
+        say(w, arena_printf(&w->cli->arena, "%s ('allot stop %llu' ends that)", message,
+                            (unsigned long long)w->id));
     }
     if (w->cli->err_tty || *message == '\0')
         show_status(w, key,
@@ -164,7 +164,7 @@ static int begin_stream(struct watch *w, struct err *err)
 /* The message says who took the place and why. */
 static void tell_restart(struct watch *w, struct json_object *now)
 {
-    const char *message = cli_json_text(now, "message");
+    const char *message = cli_json_text(now, "message"), *reason = cli_json_text(now, "reason");
     int64_t restarts = cli_json_int(now, "restarts", 0);
 
     if (restarts <= w->restarts)
@@ -172,6 +172,8 @@ static void tell_restart(struct watch *w, struct json_object *now)
     w->restarts = restarts;
     w->since_ms = clock_boot_ms();
     w->said[0] = '\0';
+    if (reason && strcmp(reason, "backoff") == 0)
+        return; /* show_refusal() says more */
     say(w, arena_printf(&w->cli->arena, "%s%s; it is queued again and goes on by itself",
                         message ? "" : "stopped to make room",
                         message ? cli_safe(w->cli, message) : ""));

@@ -72,7 +72,9 @@ struct engine_event {
     bool lasting;                  /* REFUSED: trying again would not help */
     bool stopped;                  /* EXITED: it had been asked to stop before it ended */
     int64_t busy_ns;               /* USAGE, EXITED: device busy time since start, cumulative */
-    const char *message;           /* REFUSED, LOST, EXITED (for example "out of memory") */
+    /* REFUSED, LOST, EXITED: a sentence ("out of memory"); of REFUSED what follows a newline is
+     * detail for who looks for the cause, and kept in the event alone. */
+    const char *message;
 };
 
 /* What an engine may call, from any thread. EVENT and what it points to live until return. */

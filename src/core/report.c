@@ -18,6 +18,9 @@
 
 #include <string.h>
 
+#include "base/cleanup.h"
+#include "base/json_writer.h"
+
 #define LAUNCHES_MAX 3
 /* The exit code of what could not be launched, as shells have it. */
 #define LAUNCH_FAILED 126
@@ -213,13 +216,33 @@ static void lost(struct core *core, struct subject *s, const struct engine_event
     core_workload_review(core, w);
 }
 
+/* The first line of what the engine says; the rest as {"detail": "..."}, or NULL. */
+static const char *reason_of(struct core *core, const char *message, const char **ret_data)
+{
+    const char *end = message ? strchr(message, '\n') : NULL;
+    _cleanup_strbuf_ struct strbuf data = STRBUF_INIT;
+    struct json_writer w;
+
+    *ret_data = NULL;
+    if (message == NULL || *message == '\0')
+        return "no reason given";
+    if (end == NULL)
+        return message;
+    json_writer_init(&w, &data);
+    json_begin_object(&w);
+    json_key_string(&w, "detail", end + 1);
+    json_end_object(&w);
+    *ret_data = arena_strdup(&core->turn, strbuf_str(&data));
+    return arena_strndup(&core->turn, message, (size_t)(end - message));
+}
+
 static void refused(struct core *core, struct subject *s, const struct engine_event *event)
 {
     struct core_workload *w = s->w;
-    const char *why = event->message ? event->message : "no reason given";
+    const char *data, *why = reason_of(core, event->message, &data);
     int64_t end_ms = core_timeline(core, event->boot_ms);
 
-    core_record_workload_event(core, w, s->index, MODEL_EVENT_TASK_REFUSED, NULL,
+    core_record_workload_event(core, w, s->index, MODEL_EVENT_TASK_REFUSED, data,
                                "task %d could not be launched: %s", s->index, why);
     if (w->state == MODEL_WORKLOAD_STOPPING) {
         finish(core, s, MODEL_TASK_CANCELLED, end_ms, MODEL_RELEASE_REFUSED);

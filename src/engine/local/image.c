@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "base/map.h"
+#include "base/strbuf.h"
 #include "base/text.h"
 #include "engine/local/tool.h"
 #include "model/json.h"
@@ -157,6 +158,50 @@ static const char *policy_option(void)
     return access(POLICY_FILE, R_OK) == 0 ? "--tmpdir=/var/tmp" : "--insecure-policy";
 }
 
+/* The text of a line such as time="..." level=fatal msg="a \"b\": c", or all of LINE. */
+static const char *logged_text(const char *line, struct arena *arena)
+{
+    const char *p = strstr(line, "msg=\"");
+    _cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
+
+    if (p == NULL)
+        return line;
+    for (p += strlen("msg=\""); *p && *p != '"'; p++) {
+        if (*p == '\\' && p[1] == 'n') {
+            strbuf_addc(&b, ' ');
+            p++;
+        } else {
+            p += *p == '\\' && p[1];
+            strbuf_addc(&b, *p);
+        }
+    }
+    return arena_strdup(arena, strbuf_str(&b));
+}
+
+/*
+ * In place of what a tool said, which begins with what it was doing and ends with the reason: that
+ * as a sentence, and all of it as detail behind (see engine_port.h). DONE is "fetched" or so.
+ */
+static int refuse_image(int r, const char *reference, const char *done, struct arena *arena,
+                        struct err *err)
+{
+    const char *said, *reason, *next;
+    size_t len;
+
+    if (err == NULL || err->errnum != -EIO)
+        return r;
+    said = strstr(err->text, " failed: ");
+    said = logged_text(said ? said + strlen(" failed: ") : err->text, arena);
+    said = arena_strdup(arena, said);
+    for (reason = said; (next = strstr(reason, ": ")) && next[2];)
+        reason = next + 2;
+    r = err_set(err, r, err->code, "image", NULL, "image '%.150s' cannot be %s: %.80s", reference,
+                done, reason);
+    len = strlen(err->text);
+    snprintf(err->text + len, sizeof(err->text) - len, "\n%s", said);
+    return r;
+}
+
 static int ask_registry(const char *reference, int cancel, struct arena *arena,
                         const char **ret_digest, struct err *err)
 {
@@ -166,7 +211,7 @@ static int ask_registry(const char *reference, int cancel, struct arena *arena,
     int r = tool_run(argv, cancel, IMAGE_ASK_MS, &out, err);
 
     if (r < 0)
-        return r;
+        return refuse_image(r, reference, "found", arena, err);
     while (out.len > 0 && out.data[out.len - 1] == '\n')
         strbuf_truncate(&out, out.len - 1);
     if (!digest_ok(strbuf_str(&out)))
@@ -235,8 +280,13 @@ static int unpack(const char *source, const char *folder, int cancel, struct are
     (void)io_remove_tree(AT_FDCWD, layout);
     (void)io_remove_tree(AT_FDCWD, bundle);
     r = tool_run(copy, cancel, IMAGE_FETCH_MS, NULL, err);
-    if (r == 0)
+    if (r < 0)
+        (void)refuse_image(r, source, "fetched", arena, err);
+    if (r == 0) {
         r = tool_run(open_, cancel, IMAGE_FETCH_MS, NULL, err);
+        if (r < 0)
+            (void)refuse_image(r, source, "unpacked", arena, err);
+    }
     if (r == 0)
         r = make_places(&image, err);
     /* umoci makes its folder for root alone. */

@@ -210,6 +210,10 @@ static void bad_tokens_are_refused_with_the_field(void **state)
         {"", "{\"user\":\"nobody\"}", 422, "user"},
         {"", "{\"expires_in\":\"soon\"}", 400, "expires_in"},
         {"", "{\"secret\":\"x\"}", 400, "secret"},
+        {"", "{\"label\":\"\"}", 400, "label"},
+        {"", "{\"label\":\"a\\u0007b\"}", 400, "label"},
+        {"", "{\"label\":\"0123456789012345678901234567890123456789012345678901234567890123\"}",
+         400, "label"},
     };
     struct fixture *f = *state;
 

@@ -933,6 +933,19 @@ static void events_are_lines(void **state)
            "-  node.changed        n1 drained\n");
 }
 
+static void detail_of_events_is_for_who_asks(void **state)
+{
+    (void)state;
+    fake_answer("GET /v1/events?limit=50", 200,
+                "{\"events\":[{\"seq\":5,\"time\":null,\"type\":\"task.refused\",\"workload\":81,"
+                "\"name\":\"digits\",\"task\":0,\"message\":\"no such image\","
+                "\"data\":{\"detail\":\"pinging container registry\"}}],\"next\":6}");
+    expect("events", 0, "-  task.refused        digits (81.0) no such image\n");
+    expect("events -v", 0,
+           "-  task.refused        digits (81.0) no such image\n"
+           "    pinging container registry\n");
+}
+
 static void on_a_terminal_events_stand_beside_their_time(void **state)
 {
     (void)state;
@@ -1100,6 +1113,7 @@ int main(void)
         TEST(no_server_is_said_so),
         TEST(logs_pass_bytes_through),
         TEST(events_are_lines),
+        TEST(detail_of_events_is_for_who_asks),
         TEST(on_a_terminal_events_stand_beside_their_time),
         TEST(tokens_are_printed_alone),
         TEST(user_set_keeps_what_is_not_named),

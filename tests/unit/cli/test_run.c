@@ -40,6 +40,7 @@ static struct world {
     uint16_t port;
     const char *state, *message, *explain;
     int tasks, attempt, restarts, exit_code;
+    bool backoff; /* it waits to be launched again */
     bool started;
     struct log logs[TASKS_MAX][ATTEMPTS_MAX];
     size_t sent;  /* log bytes, in all */
@@ -129,8 +130,10 @@ static void send_workload(struct http_request *r, int status)
                 "\"restarts\":%d,\"exit_code\":%d,\"started_at\":%s,\"message\":",
                 world.state, world.tasks, world.restarts, world.exit_code,
                 world.started ? "\"2026-11-30T12:00:00Z\"" : "null");
-    strbuf_addf(&b, world.message ? "\"%s\",\"tasks_detail\":[" : "null,\"tasks_detail\":[",
-                world.message);
+    strbuf_addf(&b, world.message ? "\"%s\"," : "null,", world.message);
+    if (world.backoff)
+        strbuf_adds(&b, "\"reason\":\"backoff\",");
+    strbuf_adds(&b, "\"tasks_detail\":[");
     for (int i = 0; i < world.tasks; i++)
         strbuf_addf(&b, "%s{\"index\":%d,\"attempt\":%d,\"state\":\"%s\"}", i ? "," : "", i,
                     world.attempt, world.state);
@@ -486,10 +489,13 @@ static void a_refused_launch_is_told_once_with_its_reason(void **state)
     const char *said;
 
     (void)state;
-    world.message = "could not be launched: no such image";
+    world.message = "could not be launched and is tried again: no such image";
+    world.restarts = 1;
+    world.backoff = true;
     world.explain = "{\"reason\":\"backoff\",\"team\":\"nlp\",\"position\":0}";
     assert_int_equal(RUN(direct_refusal), 0);
-    said = strstr(err, "allot: could not be launched: no such image; it is tried again");
+    said = strstr(err, "allot: could not be launched and is tried again: no such image "
+                       "('allot stop 5' ends that)");
     assert_non_null(said);
     if (strstr(said + strlen("allot: could"), "could not be launched"))
         fail_msg("told again:\n%s", err);

@@ -185,8 +185,16 @@ static void a_broken_layout_is_refused(void **state)
     NEED_IMAGES();
     snprintf(path, sizeof(path), "%s/layout/blobs", folder);
     assert_int_equal(io_remove_tree(AT_FDCWD, path), 0);
-    assert_refused(reference, "skopeo failed");
+    assert_refused(reference, "cannot be fetched: ");
     assert_int_equal(unpacked(), 0);
+}
+
+static void what_a_tool_says_is_detail_behind_a_sentence(void **state)
+{
+    NEED_IMAGES();
+    assert_refused("docker://127.0.0.1:1/x:y",
+                   "image 'docker://127.0.0.1:1/x:y' cannot be found: connection refused\n"
+                   "Error parsing image name \"docker://127.0.0.1:1/x:y\": pinging ");
 }
 
 static void other_transports_are_refused(void **state)
@@ -245,6 +253,7 @@ int main(void)
         T(a_tag_that_is_not_there_is_refused),
         T(a_layout_that_is_closed_to_others_is_refused),
         T(a_broken_layout_is_refused),
+        T(what_a_tool_says_is_detail_behind_a_sentence),
         cmocka_unit_test(other_transports_are_refused),
         T(stopping_while_the_image_comes_ends_the_task),
         T(places_are_made_without_following_links),
