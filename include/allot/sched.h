@@ -175,7 +175,7 @@ struct sched_node {
 int sched_node_set(struct sched *s, const struct sched_node *node);
 /* -EBUSY while tasks hold it. */
 int sched_node_remove(struct sched *s, uint64_t id);
-/* Topology levels: node label keys, outermost first. Replaces the former list. */
+/* Topology levels: node label keys, outermost first, at most 16. Replaces the former list. */
 int sched_topology_set(struct sched *s, const char *const *levels, uint32_t count);
 
 /* ---- workloads -------------------------------------------------------------------------- */
@@ -284,6 +284,7 @@ struct sched_refusal {
     enum sched_resource resource;
     uint32_t task;      /* the task that cannot be placed */
     const char *gpu_type; /* the limit or guarantee is that of this type; NULL = of all */
+    const char *level;    /* TOPOLOGY: one domain of this level must hold it, and none can */
 };
 
 /*

@@ -69,6 +69,8 @@ static int create_engine(struct server *s, struct err *err)
     const struct engine_local_config config = {
         .data_dir = s->folder,
         .node_name = s->config->node_name,
+        .labels = s->config->labels,
+        .label_count = s->config->label_count,
         .devices = s->config->simulate,
         .allow_unsandboxed = s->config->allow_unsandboxed,
         .workdir_roots = s->config->workdir_roots,
@@ -87,6 +89,7 @@ static int create_core(struct server *s, struct err *err)
         .window_lead_ms = s->config->window_lead_ms,
         .moves_max = s->config->moves_max,
         .past_half_life_ms = s->config->past_half_life_ms,
+        .topology = s->config->topology,
     };
     const struct core_ports ports = {
         .store = &store_sqlite_ops,

@@ -16,11 +16,16 @@
 
 #include "base/err.h"
 
+struct model_pair;
+
 struct server_config {
     const char *listen;    /* "127.0.0.1:8080" */
     const char *data;      /* folder */
     const char *simulate;  /* "8xH100", "auto:8xH100", or NULL = what the driver finds */
     const char *node_name; /* NULL = host name */
+    const struct model_pair *labels; /* of this node */
+    int32_t label_count;
+    const char *const *topology; /* NULL-terminated; NULL = default, see core/core.h */
     int64_t hold_ms, stale_gang_ms, min_run_ms, window_lead_ms; /* 0 = default */
     int64_t moves_max; /* workloads moved for one request; 0 = default, -1 = none */
     int64_t past_half_life_ms;                                  /* 0 = past use does not count */

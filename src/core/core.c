@@ -395,6 +395,18 @@ static int last_event_time(void *user, const struct model_event *event)
     return 0;
 }
 
+static int set_topology(struct core *core)
+{
+    static const char *const host[] = {"host", NULL};
+    uint32_t count = 0;
+
+    if (core->config.topology == NULL)
+        core->config.topology = host;
+    while (core->config.topology[count])
+        count++;
+    return sched_topology_set(core->sched, core->config.topology, count);
+}
+
 int core_create(const struct core_config *config, const struct core_ports *ports,
                 struct core **ret_core, struct err *err)
 {
@@ -414,8 +426,7 @@ int core_create(const struct core_config *config, const struct core_ports *ports
         return r;
     }
     core->sched = sched_create(scheduler_config(core, &sched));
-    if (core->sched == NULL)
-        r = -ENOMEM;
+    r = core->sched ? set_topology(core) : -ENOMEM;
     if (r == 0)
         r = ports->store->list_events(ports->store_ctx, &newest, last_event_time, core, err);
     if (r == 0)

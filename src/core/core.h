@@ -46,6 +46,9 @@ struct core_config {
     int64_t past_half_life_ms; /* of past use, which biases weights; 0 = it does not count */
     int64_t window_lead_ms; /* before maintenance, for work of unknown length; 0 = default */
     int64_t token_ttl_ms;   /* default life of a token, 0 = none */
+    /* Topology: keys of node labels, outermost first; at most 16, NULL-terminated, and must
+     * outlive core. NULL: "host" alone. */
+    const char *const *topology;
 };
 
 struct core_ports {

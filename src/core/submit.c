@@ -87,6 +87,31 @@ static const struct bound *bound_of(const struct model_shape *s)
     return s->max_unavailable > 0 ? &budget : &own;
 }
 
+static int check_level(struct core *core, struct core_command *c, const char *level)
+{
+    const char *known = "", *const *l = core->config.topology;
+
+    for (; level && *l && strcmp(*l, level) != 0; l++)
+        known = arena_printf(&core->turn, "%s%s%s", known, *known ? ", " : "", *l);
+    if (level == NULL || *l)
+        return 0;
+    return err_set(&c->err, -E2BIG, ERR_UNSATISFIABLE, "topology",
+                   "levels are those that the server was started with ('--topology')",
+                   "there is no topology level '%s'; there is %s", level, *known ? known : "none");
+}
+
+/* A wish for a level that does not exist would have no effect, and nobody would know. */
+static int check_levels(struct core *core, struct core_command *c, const struct model_shape *s)
+{
+    int r = check_level(core, c, s->topology_required);
+
+    if (r == 0)
+        r = check_level(core, c, s->topology_preferred);
+    for (int32_t i = 0; r == 0 && i < s->group_count; i++)
+        r = check_level(core, c, s->groups[i].topology_required);
+    return r;
+}
+
 static int refuse(struct core *core, struct core_command *c, const struct model_workload *w,
                   const struct sched_refusal *f)
 {
@@ -110,6 +135,11 @@ static int refuse(struct core *core, struct core_command *c, const struct model_
                        bound->why, asked, where, most, type);
     case SCHED_REASON_NO_SUCH_DEVICE:
         return refuse_device(core, c, w, f, name);
+    case SCHED_REASON_TOPOLOGY:
+        return err_set(&c->err, -E2BIG, ERR_UNSATISFIABLE, "topology",
+                       "ask for less, for a wider level, or with topology 'preferred'",
+                       "workload%s asks for %s within one %s, and no %s can hold that", name, asked,
+                       f->level, f->level);
     default:
         return err_set(&c->err, -E2BIG, ERR_UNSATISFIABLE, NULL,
                        "ask for less, or split it into more tasks",
@@ -163,6 +193,9 @@ static int stage(struct core *core, struct core_command *c, struct model_workloa
         return err_set(&c->err, -EEXIST, ERR_CONFLICT, "name",
                        "choose another name or stop the other one first",
                        "team '%s' has a live workload named '%s' already", w->team, w->name);
+    r = check_levels(core, c, w->shape);
+    if (r < 0)
+        return r;
     shape = core_shape_intern(core, w->shape);
     if (shape == NULL)
         return err_set(&c->err, -EINVAL, ERR_INTERNAL, NULL, NULL,

@@ -174,17 +174,42 @@ static int refuse_types(const struct sched *s, const struct group *g, struct sch
     return 0;
 }
 
+/* Would its minimum have room if nothing else were there? */
+static bool possible(struct sched *s, struct job_shape *job, uint32_t more)
+{
+    struct gang gang;
+    bool fits =
+        gang_next(job, NULL, &gang) && place_gang(s, job, NULL, &gang, MASK(VIEW_EMPTY) | more);
+    gang_done(&gang);
+    return fits;
+}
+
+/* The level that the job insists on, or else the first of its groups that insists on one. */
+static const char *required_level(const struct job_shape *job)
+{
+    const char *level = job->required;
+    for (uint32_t i = 0; i < job->group_count && level == NULL; i++)
+        level = job->groups[i].required;
+    return level;
+}
+
+static int refuse_place(struct sched *s, struct job_shape *job, struct sched_refusal *ret)
+{
+    const char *level = required_level(job);
+    if (level == NULL || !possible(s, job, MASK_NO_TOPOLOGY))
+        return refuse_inventory(s, job, ret);
+    refuse(ret, SCHED_REASON_TOPOLOGY, SCHED_GPU_MILLI, job->least.v[SCHED_GPU_MILLI], 0);
+    ret->level = level;
+    return -E2BIG;
+}
+
 int refuse_check(struct sched *s, const struct group *g, struct sched_refusal *ret_refusal)
 {
     struct job_shape *job = g->job;
     *ret_refusal = (struct sched_refusal){0};
     if (job->possible_epoch != s->inventory_epoch + 1) {
-        struct gang gang;
-        bool fits =
-            gang_next(job, NULL, &gang) && place_gang(s, job, NULL, &gang, MASK(VIEW_EMPTY));
-        gang_done(&gang);
-        if (!fits)
-            return refuse_inventory(s, job, ret_refusal);
+        if (!possible(s, job, 0))
+            return refuse_place(s, job, ret_refusal);
         job->possible_epoch = s->inventory_epoch + 1;
     }
     for (const struct team *t = g->team; t->parent != NULL; t = t->parent)

@@ -52,6 +52,8 @@
 struct engine_local_config {
     const char *data_dir;       /* the server's data folder; required */
     const char *node_name;      /* default: host name */
+    const struct model_pair *labels; /* of the node; "host" is added: the node's name */
+    int32_t label_count;
     const char *devices;        /* NULL = what NVML finds; "8xH100" simulated; "auto:8xH100" */
     const char *supervise_path; /* default: beside this program, then libexec */
     const char *bwrap_path;     /* default: bwrap in /usr/bin, /usr/local/bin, /bin */

@@ -182,8 +182,28 @@ static const char *const *copy_list(struct arena *a, const char *const *list)
     return copy;
 }
 
-static void describe_node(struct engine_local *e, const char *name)
+/* What was given, and where the node is: on itself. */
+static void label_node(struct engine_local *e, const struct engine_local_config *c)
 {
+    struct model_node *n = &e->node;
+    struct model_pair *labels =
+        arena_new_array(&e->arena, struct model_pair, (size_t)c->label_count + 1);
+    bool has_host = false;
+
+    for (int32_t i = 0; i < c->label_count; i++) {
+        labels[i].key = arena_strdup(&e->arena, c->labels[i].key);
+        labels[i].value = arena_strdup(&e->arena, c->labels[i].value);
+        has_host |= strcmp(labels[i].key, "host") == 0;
+    }
+    n->labels = labels;
+    n->label_count = c->label_count;
+    if (!has_host)
+        labels[n->label_count++] = (struct model_pair){"host", n->name};
+}
+
+static void describe_node(struct engine_local *e, const struct engine_local_config *c)
+{
+    const char *name = c->node_name;
     struct model_node *n = &e->node;
     struct sysinfo info;
     cpu_set_t cpus;
@@ -192,6 +212,7 @@ static void describe_node(struct engine_local *e, const char *name)
     (void)gethostname(host, sizeof(host) - 1);
     n->name = or_default(&e->arena, name, arena_strdup(&e->arena, host));
     n->cluster = "local";
+    label_node(e, c);
     n->state = MODEL_NODE_UP;
     n->devices = e->devices.devices;
     n->device_count = e->devices.count;
@@ -235,7 +256,7 @@ int surroundings_find(struct engine_local *e, const struct engine_local_config *
     snprintf(instance, sizeof(instance), "%08" PRIx32,
              (uint32_t)map_hash(s->data_dir, strlen(s->data_dir)));
     cgroup_site_probe(instance, &e->arena, &e->cgroups);
-    describe_node(e, c->node_name);
+    describe_node(e, c);
     return 0;
 }
 

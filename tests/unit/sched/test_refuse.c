@@ -44,6 +44,26 @@ static void test_larger_than_the_inventory(void **state)
     world_done(&w);
 }
 
+static void test_larger_than_any_rack(void **state)
+{
+    (void)state;
+    static const char *const levels[] = {"rack"};
+    struct small_world w;
+    world_init(&w);
+    assert_int_equal(sched_topology_set(w.s, levels, 1), 0);
+    world_node_label(&w, 1, 2, "rack", "a");
+    world_node_label(&w, 2, 2, "rack", "b");
+    world_team(&w, 1, 0, 100000);
+    struct job job = {.gpu_milli = 1000, .tasks = 3, .required = "rack"};
+    struct sched_refusal r = refused(&w, job);
+    assert_int_equal(r.reason, SCHED_REASON_TOPOLOGY);
+    assert_int_equal(r.asked, 3000);
+    assert_string_equal(r.level, "rack");
+    job.tasks = 5; /* too much for the whole: that says more */
+    assert_int_equal(refused(&w, job).reason, SCHED_REASON_TOO_LARGE);
+    world_done(&w);
+}
+
 static void test_no_such_device(void **state)
 {
     (void)state;
@@ -140,6 +160,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_larger_than_any_node),
         cmocka_unit_test(test_larger_than_the_inventory),
+        cmocka_unit_test(test_larger_than_any_rack),
         cmocka_unit_test(test_no_such_device),
         cmocka_unit_test(test_above_a_limit_for_ever),
         cmocka_unit_test(test_firm_and_above_the_guarantee),
