@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "base/cleanup.h"
@@ -116,6 +117,39 @@ static void write_array(const struct cli_args *args, const char *option, const c
     json_end_array(w);
 }
 
+/* The uppermost folder of PATH (absolute, real) that other users may not enter, or NULL. */
+static const char *closed_part(struct cli *cli, const char *path)
+{
+    for (size_t n = 1; n <= strlen(path); n++) {
+        const char *part = arena_strndup(&cli->arena, path, n);
+        struct stat st;
+
+        if (path[n] != '/' && path[n] != '\0')
+            continue;
+        if (stat(part, &st) == 0 && !(st.st_mode & S_IXOTH))
+            return part;
+    }
+    return NULL;
+}
+
+/* Who names a folder from where he stands means one that is here: what is wrong with it can be
+ * said before anything is submitted. The server alone knows its --workdir-root. */
+static int check_folder(struct cli *cli, const char *option, const char *path, struct err *err)
+{
+    const char *closed = closed_part(cli, path);
+    struct stat st;
+
+    if (stat(path, &st) == 0 && !S_ISDIR(st.st_mode))
+        return err_set(err, -ENOTDIR, ERR_INVALID, NULL, "name a folder",
+                       "option '--%s': '%.200s' is not a folder", option, path);
+    if (closed)
+        cli_say(cli, arena_printf(&cli->arena,
+                                  "warning: '%s' is closed to others; tasks run as a user of their "
+                                  "own, unless it lies beneath a --workdir-root of the server",
+                                  cli_safe(cli, closed)));
+    return 0;
+}
+
 /* Folders may be given relative to where the caller stands. */
 static int write_folder(struct cli *cli, const struct cli_args *args, const char *option,
                         const char *field, struct json_writer *w, struct err *err)
@@ -134,7 +168,7 @@ static int write_folder(struct cli *cli, const struct cli_args *args, const char
         return err_set(err, -errno, ERR_INVALID, NULL, "give an absolute path",
                        "option '--%s': no folder '%.200s' here", option, folder);
     json_key_string(w, field, here);
-    return 0;
+    return check_folder(cli, option, here, err);
 }
 
 static void write_policy(const struct cli_args *args, struct json_writer *w)

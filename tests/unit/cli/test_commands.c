@@ -2,7 +2,10 @@
 /* What commands print for what the server says, and what they ask of it. */
 #include "fake.h"
 
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static void expect(const char *line, int code, const char *out)
 {
@@ -806,6 +809,38 @@ static void submit_sends_what_the_options_say(void **state)
                       "\"preemption\":{\"grace\":\"5s\"},\"command\":[\"echo\",\"--gpu\",\"\"]}\n");
 }
 
+/* As git leaves a clone where the umask is strict. */
+static void a_folder_is_looked_at_before_anything_is_submitted(void **state)
+{
+    char folder[] = "/tmp/allot-test-cli-XXXXXX", sent[64], warning[160];
+    int here = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), fd;
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    assert_int_equal(chdir(folder), 0);
+    fake_answer("POST /v1/workloads", 201, "{\"id\":85}");
+    snprintf(sent, sizeof(sent), "\"workdir\":\"%s\"", folder);
+    snprintf(warning, sizeof(warning), "allot: warning: '%s' is closed to others; ", folder);
+    expect("submit --team nlp -w . true", 0, "85\n");
+    assert_non_null(strstr(fake_calls(), sent));
+    assert_true(strncmp(fake_err, warning, strlen(warning)) == 0);
+    assert_int_equal(chmod(folder, 0755), 0);
+    expect("submit --team nlp -w . true", 0, "85\n");
+    assert_string_equal(fake_err, "");
+    fd = open("file", O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
+    assert_true(fd >= 0);
+    close(fd);
+    snprintf(warning, sizeof(warning), "allot: option '--workdir': '%s/file' is not a folder\n",
+             folder);
+    assert_int_equal(fake_run("submit --team nlp -w file true"), 1);
+    assert_true(strncmp(fake_err, warning, strlen(warning)) == 0);
+    assert_int_equal(fake_run("submit --team nlp -w nosuch true"), 1);
+    assert_int_equal(unlink("file"), 0);
+    assert_int_equal(fchdir(here), 0);
+    close(here);
+    assert_int_equal(rmdir(folder), 0);
+}
+
 static void submit_takes_the_only_team(void **state)
 {
     (void)state;
@@ -1101,6 +1136,7 @@ int main(void)
         TEST(usage_of_long_windows_is_in_hours),
         TEST(top_is_one_picture_in_a_pipe),
         TEST(submit_sends_what_the_options_say),
+        TEST(a_folder_is_looked_at_before_anything_is_submitted),
         TEST(submit_takes_the_only_team),
         TEST(submit_names_the_teams_to_choose_from),
         TEST(submit_refuses_as_the_server_would),
