@@ -309,7 +309,8 @@ static void make(struct start *s)
     scale_world_init(&w, &s->o, &s->in, &meter); /* draws the jobs */
     for (int64_t done = 0; done < s->o.jobs; done += BATCH) {
         jobs_submit(s, &w, s->o.jobs - done < BATCH ? s->o.jobs - done : BATCH);
-        fprintf(stderr, "make: %" PRId64 " jobs, %" PRIu64 " tasks started\n", done, s->started);
+        fprintf(stderr, "make: %" PRId64 " of %" PRId64 " jobs, %" PRIu64 " tasks started\n", done,
+                s->o.jobs, s->started);
     }
     scale_world_done(&w);
     for (int i = 0; i < LAST_STEPS && core_step(s->core) <= core_now_ms(s->core); i++)

@@ -54,6 +54,9 @@ static void print_json(const struct scale_result *r, const struct scale_options 
     json_key_i64(&w, "gpus", r->gpus);
     json_key_i64(&w, "teams", o->departments * o->departments * o->departments);
     json_key_i64(&w, "seed", o->seed);
+    char hash[24];
+    snprintf(hash, sizeof(hash), "%016" PRIx64, r->hash);
+    json_key_string(&w, "hash", hash);
     for (size_t i = 0; i < r->count; i++)
         json_figure(&w, &r->figures[i]);
     json_end_object(&w);
