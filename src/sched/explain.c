@@ -221,6 +221,7 @@ static bool explain_window(struct asking *a)
         (!explain_shorter(a) && !place_with(a, MASK_START | MASK_NO_WINDOW)))
         return false;
     a->e->reason = SCHED_REASON_MAINTENANCE;
+    explain_longest(a, INT64_MAX);
     return true;
 }
 
@@ -357,7 +358,7 @@ static void explain_reserved(struct asking *a)
     e->waits_for = r->last;
     e->basis = SCHED_START_RESERVED;
     e->start_ms = r->start_ms;
-    e->run_ms = explain_max(0, r->start_ms - a->s->now_ms);
+    explain_longest(a, r->start_ms - a->s->now_ms);
 }
 
 /* It fits, the gates are open: is anybody before it? */

@@ -58,8 +58,10 @@ void explain_windows(const struct asking *a);
 
 /* How much less would start it now: e->less, less_tasks, takes. */
 void explain_less(struct asking *a);
-/* Would it start now with a shorter run? Then e->run_ms is the longest such. */
+/* Is maintenance in the way: would it start now if only its run were short enough? */
 bool explain_shorter(struct asking *a);
+/* The longest run up to MOST_MS (INT64_MAX = any) with which it would start now: e->run_ms. */
+void explain_longest(struct asking *a, int64_t most_ms);
 /* Would it start if what it may evict were not protected? 0 = no, else PROTECTED (with its end in
  * e->start_ms) or BUDGET, and whose it is in e->waits_for. */
 enum sched_reason explain_protection(struct asking *a);

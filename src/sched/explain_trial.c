@@ -8,6 +8,7 @@
  */
 #include "sched/explain.h"
 
+#include <limits.h>
 #include <stdlib.h>
 
 #include "base/qty.h"
@@ -122,6 +123,7 @@ static bool starts_by_force(struct trial *t, struct workload *w, const struct ga
     if (t->searches == 0 || group_idle(s, w->group))
         return false;
     t->searches--;
+    s->set_searches = UINT_MAX; /* sets out of order: others may have used that up by then */
     bool starts = evict_find(s, w, gang, need, &victims);
     t->takes = 0;
     for (size_t i = 0; starts && i < victims.list.len; i++)
@@ -224,6 +226,14 @@ static int job_cut(struct sched *s, const struct job_shape *job, const struct cu
     return r;
 }
 
+/* The shares follow. */
+static void demand_less(struct sched *s, struct team *t, const struct amounts *less, int sign)
+{
+    team_demand(t, less, sign);
+    s->shares_stale = true;
+    share_refresh(s);
+}
+
 /* Would it start if it asked for C? */
 static bool cut_starts(struct trial *t, const struct cut *c)
 {
@@ -243,11 +253,9 @@ static bool cut_starts(struct trial *t, const struct cut *c)
     struct amounts less = w->group->job->total;
     amounts_add(&less, &group.job->total, -1);
     bool retry = s->retry;
-    team_demand(group.team, &less, -1);
-    share_refresh(s);
+    demand_less(s, group.team, &less, -1);
     bool starts = would_start(t, &smaller);
-    team_demand(group.team, &less, 1);
-    share_refresh(s);
+    demand_less(s, group.team, &less, 1);
     s->retry = retry;
     job_shape_put(s, group.job);
     return starts;
@@ -387,21 +395,36 @@ static uint32_t window_spans(const struct asking *a, int64_t *spans)
     return count;
 }
 
+/* Work that differs in its run time alone is tried for what is free only (window_backfill()): the
+ * first of its kind alone may evict. */
+static bool first_of_kind(const struct workload *w)
+{
+    return w->own != NULL || w->group->lot->line.head == w;
+}
+
 bool explain_shorter(struct asking *a)
 {
-    struct trial t = {.a = a, .searches = a->brief ? 0 : SEARCHES};
+    struct trial t = {.a = a, .searches = a->brief || !first_of_kind(a->w) ? 0 : SEARCHES};
+    return a->s->windows.len > 0 && starts_within(&t, 1);
+}
+
+void explain_longest(struct asking *a, int64_t most_ms)
+{
     int64_t spans[WINDOWS_MAX];
-    uint32_t count = window_spans(a, spans);
-    if (a->s->windows.len == 0 || !starts_within(&t, 1))
-        return false;
-    if (!a->brief)
-        begin(&t, a);
-    for (uint32_t i = 0; i < count; i++)
-        if (starts_within(&t, spans[i])) {
-            a->e->run_ms = spans[i];
-            break;
-        }
-    return true;
+    uint32_t count = window_spans(a, spans), i = 0;
+    struct trial t;
+    if (a->brief || most_ms <= 0 || !begin(&t, a))
+        return;
+    t.searches = first_of_kind(a->w) ? t.searches : 0;
+    int64_t span = most_ms;
+    while (span == INT64_MAX || !starts_within(&t, span)) {
+        while (i < count && spans[i] >= most_ms)
+            i++;
+        if (i == count)
+            return;
+        span = spans[i++];
+    }
+    a->e->run_ms = span;
 }
 
 /* ---- protection -------------------------------------------------------------------------- */
