@@ -444,7 +444,8 @@ struct sched_explanation {
     uint32_t holder_count;
 };
 
-/* -ENOENT: not known; -EINVAL: nothing of it is pending. Bounded work, changes nothing. */
+/* -ENOENT: not known; -EINVAL: nothing of it is pending, nor stopping to be pending again. Bounded
+ * work, changes nothing. */
 int sched_explain(struct sched *s, uint64_t workload, int64_t now_ms,
                   struct sched_explanation *ret_explanation);
 /* The reason and the position alone, for lists: a fraction of the cost. It does not look ahead:

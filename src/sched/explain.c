@@ -452,7 +452,7 @@ static int explain(struct sched *s, uint64_t workload, int64_t now_ms, bool brie
     struct workload *w = workload_find(s, workload);
     if (w == NULL || w->removed)
         return -ENOENT;
-    if (w->count[TASK_PENDING] + w->count[TASK_HELD] == 0)
+    if (w->count[TASK_PENDING] + w->count[TASK_HELD] + w->count[TASK_LEAVING] == 0)
         return -EINVAL;
     if (now_ms > s->now_ms)
         s->now_ms = now_ms;

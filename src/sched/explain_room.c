@@ -2,12 +2,16 @@
 /* What is free where a workload could run, and who has the rest. */
 #include "sched/explain.h"
 
+#include <string.h>
+
 #include "sched/fit.h"
 #include "sched/node.h"
 #include "sched/place.h"
 #include "sched/shape.h"
 #include "sched/task.h"
 #include "sched/window.h"
+
+#define NAME_MAX_BYTES 256 /* of a domain */
 
 bool explain_serves(const struct asking *a, const struct node *n)
 {
@@ -226,6 +230,26 @@ static const char *level_of(const struct job_shape *job)
     return level;
 }
 
+/* "a/r1" of a path "0:1:a/1:2:r1/"; see node_domains(). Cut where it is longer than anybody reads.
+ * There are as many as there are domains, so that they may be kept. */
+static const char *domain_name(struct sched *s, const char *path)
+{
+    char name[NAME_MAX_BYTES];
+    size_t used = 0;
+    while (*path != '\0') {
+        size_t length = 0;
+        path = strchr(path, ':') + 1;
+        for (; *path != ':'; path++)
+            length = length * 10 + (size_t)(*path - '0');
+        path++;
+        for (size_t i = 0; i < length + 1 && used < sizeof(name); i++)
+            name[used++] = path[i];
+        path += length + 1;
+    }
+    name[used > 0 ? used - 1 : 0] = '\0'; /* the last slash */
+    return string_intern(s, name);
+}
+
 void explain_domain(const struct asking *a)
 {
     struct sched_explanation *e = a->e;
@@ -239,7 +263,7 @@ void explain_domain(const struct asking *a)
     uint32_t domain = s->placing->spots.items[0].node->domain[level];
     if (domain == 0)
         return;
-    e->domain = s->domains.items[domain - 1];
+    e->domain = domain_name(a->s, s->domains.items[domain - 1]);
     e->domain_fitting = e->fitting;
 }
 
@@ -276,19 +300,25 @@ void explain_away(const struct asking *a)
     }
 }
 
+/* It has no time to run there now, or starts when that window ends. */
+static bool in_its_way(const struct asking *a, const struct node *n)
+{
+    return n->in_window || n->window_until_ms == a->e->start_ms ||
+           !window_allows(a->s, n, a->w, a->s->now_ms);
+}
+
 void explain_windows(const struct asking *a)
 {
     const struct sched *s = a->s;
     int64_t soonest = INT64_MAX;
     for (size_t i = 0; i < s->node_list.len; i++) {
         const struct node *n = s->node_list.items[i];
-        if (!n->windowed || !n->up || !n->schedulable || !could_hold(a, n) ||
-            (!n->in_window && window_allows(s, n, a->w, s->now_ms)))
+        if (!n->windowed || !n->up || !n->schedulable || !could_hold(a, n) || !in_its_way(a, n))
             continue;
-        /* The last that one may still use, or the first that is over. */
-        int64_t matters = a->e->run_ms > 0
-                              ? (n->window_from_ms - s->now_ms == a->e->run_ms ? 0 : INT64_MAX - 1)
-                              : n->window_until_ms;
+        /* The last that one may still use, or the one whose end it waits for, or the first. */
+        bool binds = a->e->run_ms > 0 ? n->window_from_ms - s->now_ms == a->e->run_ms
+                                      : n->window_until_ms == a->e->start_ms;
+        int64_t matters = binds ? 0 : n->window_until_ms;
         node_enter(a->e, n, matters < soonest);
         soonest = matters < soonest ? matters : soonest;
     }

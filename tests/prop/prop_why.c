@@ -65,8 +65,8 @@ static enum answer in_a_copy(struct prop_world *w, const struct sched_workload *
     if (child < 0)
         return WAITS;
     if (child == 0) {
-        bool known = sched_workload_remove(w->s, decl->id) == 0 &&
-                     sched_workload_add(w->s, decl, NULL) == 0;
+        bool known =
+            sched_workload_remove(w->s, decl->id) == 0 && sched_workload_add(w->s, decl, NULL) == 0;
         _exit(known ? (int)starts(w->s, decl->id, decl->min_tasks, w->now_ms) : WAITS);
     }
     while (waitpid(child, &status, 0) < 0 && errno == EINTR)
