@@ -6,8 +6,8 @@
  *     start measure FOLDER --nodes FILE --pods FILE [--repeat N]
  *
  * `make` is a life before: core, with the store in FOLDER, takes the machines of the node list and
- * the teams and jobs of `allot sim scale` (sim/scale.h; without topology), decides until the
- * cluster is full and the rest waits, and ends without a word, as if it had been killed.
+ * the teams and jobs of `allot sim scale` (sim/scale.h), decides until the cluster is full and the
+ * rest waits, and ends without a word, as if it had been killed.
  *
  * `measure` starts a server's core on that folder, and times what a server does before it is
  * itself again: opening the store; core_create(), which reads everything and tells the scheduler;
@@ -142,8 +142,11 @@ static void report_node(struct start *s, size_t i)
 {
     const struct scale_node *n = &s->in.nodes.items[i];
     struct model_device devices[OPENB_DEVICES_MAX];
-    char uuid[OPENB_DEVICES_MAX][32], name[32];
+    char uuid[OPENB_DEVICES_MAX][32], name[32], rack[24], zone[24];
     snprintf(name, sizeof(name), "node-%zu", i);
+    snprintf(rack, sizeof(rack), "%zu", i / SCALE_RACK_NODES);
+    snprintf(zone, sizeof(zone), "%zu", i / SCALE_RACK_NODES / SCALE_ZONE_RACKS);
+    const struct model_pair labels[] = {{"rack", rack}, {"zone", zone}};
     for (uint32_t d = 0; d < n->device_count; d++) {
         snprintf(uuid[d], sizeof(uuid[d]), "GPU-%zu-%u", i, d);
         devices[d] = (struct model_device){
@@ -157,7 +160,9 @@ static void report_node(struct start *s, size_t i)
         .cpu_milli = n->cpu_milli,
         .memory_bytes = n->memory_bytes == SCHED_UNLIMITED ? NODE_BYTES : n->memory_bytes,
         .devices = devices,
-        .device_count = (int32_t)n->device_count};
+        .device_count = (int32_t)n->device_count,
+        .labels = labels,
+        .label_count = 2};
     struct engine_event e = {.kind = ENGINE_NODE, .boot_ms = clock_boot_ms(), .node = &node};
     s->host.event(s->host.host, &e);
 }
@@ -250,16 +255,29 @@ static const char *job_json(struct start *s, const struct scale_world *w, const 
         gpus = arena_printf(a, ",\"gpus\":%u", pod->device_count);
     else if (pod->device_count > 0)
         gpus = arena_printf(a, ",\"gpu\":0.%03d", (int)pod->device_milli);
-    const char *type = "";
+    const char *bound = "";
     if (j->bound == SCALE_MODEL)
-        type = arena_printf(a, ",\"gpu_type\":[\"%s\"]", s->in.nodes.items[j->model_node].model);
+        bound = arena_printf(a, ",\"gpu_type\":[\"%s\"]", s->in.nodes.items[j->model_node].model);
+    if (j->bound == SCALE_RACK || j->bound == SCALE_ZONE)
+        bound = arena_printf(a, ",\"topology\":{\"required\":\"%s\"}",
+                            j->bound == SCALE_RACK ? "rack" : "zone");
     return arena_printf(a,
                         "{\"name\":\"job-%zu\",\"team\":\"%s\",\"class\":\"%s\",\"tasks\":%d,"
                         "\"cpu\":\"%" PRId64 "m\",\"memory\":%" PRId64 "%s%s,"
                         "\"command\":[\"python3\",\"train.py\"]}",
                         w->jobs.len, team_name(a, s->o.departments, j->team - 1, 2),
                         classes[j->class_], (int)j->tasks, pod->cpu_milli, pod->memory_bytes, gpus,
-                        type);
+                        bound);
+}
+
+/* The next job that is not refused for ever: a batch is refused whole. */
+static const struct scale_job *job_next(struct scale_world *w)
+{
+    uint32_t job;
+    do
+        job = scale_draw(w);
+    while (sched_workload_check(w->s, scale_workload(w, job), NULL) < 0);
+    return &w->jobs.items[job];
 }
 
 static void jobs_submit(struct start *s, struct scale_world *w, int64_t count)
@@ -270,8 +288,7 @@ static void jobs_submit(struct start *s, struct scale_world *w, int64_t count)
     for (int64_t i = 0; i < count; i++) {
         struct json_object *json = NULL;
         struct err err = ERR_INIT;
-        uint32_t job = scale_draw(w);
-        const char *text = job_json(s, w, &w->jobs.items[job], &c->arena);
+        const char *text = job_json(s, w, job_next(w), &c->arena);
         if (model_json_parse(text, strlen(text), &json, &err) < 0 ||
             model_workload_decode(json, &c->arena, &c->command.workloads[i], &err) < 0)
             fail(text, &err);
@@ -285,7 +302,8 @@ static void jobs_submit(struct start *s, struct scale_world *w, int64_t count)
 
 static void core_new(struct start *s)
 {
-    const struct core_config config = {0};
+    static const char *const levels[] = {"zone", "rack", NULL};
+    const struct core_config config = {.topology = levels};
     const struct core_ports ports = {.store = &store_sqlite_ops,
                                      .store_ctx = s->store,
                                      .engine = &engine_ops,

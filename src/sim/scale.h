@@ -42,6 +42,8 @@
 #include "sim/sim.h"
 
 #define SCALE_TASKS_MAX 128         /* of one job */
+#define SCALE_RACK_NODES 16
+#define SCALE_ZONE_RACKS 16
 #define SCALE_GUARANTEED_PERCENT 80 /* of all that there is, over all teams */
 
 struct scale_options {

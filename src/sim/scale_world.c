@@ -11,8 +11,6 @@
 #include "base/map.h"
 #include "sim/scale.h"
 
-#define RACK_NODES 16
-#define ZONE_RACKS 16
 #define CONSTRAINED_PERCENT 10
 #define FILL_BATCH 16
 #define SECOND_NS INT64_C(1000000000)
@@ -29,8 +27,8 @@ static void nodes_set(struct scale_world *w)
     for (size_t i = 0; i < w->in->nodes.len; i++) {
         const struct scale_node *n = &w->in->nodes.items[i];
         char zone[24], rack[24];
-        snprintf(zone, sizeof(zone), "%zu", i / RACK_NODES / ZONE_RACKS);
-        snprintf(rack, sizeof(rack), "%zu", i / RACK_NODES);
+        snprintf(zone, sizeof(zone), "%zu", i / SCALE_RACK_NODES / SCALE_ZONE_RACKS);
+        snprintf(rack, sizeof(rack), "%zu", i / SCALE_RACK_NODES);
         struct sched_label labels[] = {{"zone", zone}, {"rack", rack}};
         struct sched_node node = {.id = i + 1,
                                   .order = i,
