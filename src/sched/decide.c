@@ -100,7 +100,7 @@ void decide_start_held(struct sched *s, struct workload *w)
     }
     w->victims = 0;
     w->started_turn = s->turn;
-    s->retry = s->retry || !w->group->may_burst; /* its team may burst again */
+    s->retry = true; /* it may be a victim now; the team of one that may not burst may again */
     budget_note(s, w);
     workload_timer_set(s, w, INT64_MAX);
     workload_requeue(s, w);

@@ -24,7 +24,9 @@ static bool something_ends(const struct sched *s)
 void reserve_begin(struct sched *s)
 {
     struct workload *w = workload_find(s, s->reserved.last);
-    s->reserved = (struct reservation){.before = s->reserved.last};
+    s->reserved = (struct reservation){.before = s->reserved.last,
+                                       .before_ms = s->reserved.start_ms,
+                                       .wake_gen = s->wake_gen};
     /* The first blocked ones are asked in every turn: what they wait for may have an end now. */
     size_t it = 0;
     for (struct team *t; something_ends(s) && (t = map_next(&s->teams, &it)) != NULL;)
@@ -43,9 +45,14 @@ void reserve_end(struct sched *s)
     s->reserved.workload = NULL;
 }
 
-bool reserve_vanished(const struct sched *s)
+bool reserve_changed(const struct sched *s)
 {
-    return s->reserved.before != 0 && s->reserved.workload == NULL;
+    const struct reservation *r = &s->reserved;
+    if (r->before == 0)
+        return false;
+    if (r->workload == NULL)
+        return true;
+    return r->wake_gen == s->wake_gen && (r->last != r->before || r->start_ms != r->before_ms);
 }
 
 void reserve_for(struct sched *s, struct workload *w, const struct gang *gang,

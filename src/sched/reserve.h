@@ -20,8 +20,9 @@
 void reserve_begin(struct sched *s);
 /* At its end. */
 void reserve_end(struct sched *s);
-/* There was a reservation in the last turn, and there is none now. */
-bool reserve_vanished(const struct sched *s);
+/* There was a reservation in the last turn, and there is none now, or another one that those who
+ * waited for it were not asked about. */
+bool reserve_changed(const struct sched *s);
 
 /* W is blocked; if nobody has a reservation yet it gets one, where a start can be computed. */
 void reserve_for(struct sched *s, struct workload *w, const struct gang *gang,

@@ -188,7 +188,7 @@ const struct sched_decisions *sched_turn(struct sched *s, int64_t now_ms)
     pass(s);
     for (int i = 0; s->retry && i < PASSES_MAX; i++)
         pass(s);
-    if (reserve_vanished(s)) { /* whom it was in the way of may start */
+    if (reserve_changed(s)) { /* whom it was in the way of may start */
         s->retry = true;
         pass(s);
     }

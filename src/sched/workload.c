@@ -259,7 +259,9 @@ int sched_workload_remove(struct sched *s, uint64_t id)
         move_drop(s, w);
     w->removed = true;
     s->outside_epoch++;
-    s->retry = s->retry || s->reserved.last == id;
+    /* What was kept for it, or what of it runs, others may count on from now on. */
+    s->retry = s->retry || s->reserved.last == id || w->tasks != NULL ||
+               (w->claimed_turn != 0 && s->stopping > 0);
     workload_requeue(s, w);
     workload_timer_set(s, w, INT64_MAX);
     if (w->tasks == NULL) {

@@ -359,7 +359,8 @@ struct reservation {
     struct workload *workload; /* who waits for it; NULL = none */
     uint64_t last;             /* id of who has it, or had it last: tried in every turn */
     uint64_t before;           /* who had it in the turn before */
-    int64_t start_ms;
+    int64_t start_ms, before_ms; /* when; of this turn, and of the turn before */
+    uint64_t wake_gen;         /* of the scheduler, before this turn */
     unsigned attempts; /* plans made in this turn */
 };
 
