@@ -141,6 +141,7 @@ static bool explain_check(struct prop_world *w)
         if (x.reason == SCHED_REASON_NONE)
             return prop_fail(w, "workload %zu waits for nothing", i);
         bool queued = x.reason != SCHED_REASON_HELD && x.reason != SCHED_REASON_BACKOFF &&
+                      x.reason != SCHED_REASON_STOPPING && /* or on its way to a new place */
                       prop_count(p, PROP_LEAVING) + prop_count(p, PROP_ENDING) == 0;
         if ((queued && x.position == 0) || x.position > x.pending)
             return prop_fail(w, "workload %zu (%s) is number %u of %u", i,
