@@ -57,6 +57,13 @@ static int not_running(uint64_t workload, int32_t task, struct err *err)
                    "task %d of workload %llu is not running", task, (unsigned long long)workload);
 }
 
+static int has_ended(uint64_t workload, int32_t task, struct err *err)
+{
+    return err_set(err, -EBUSY, ERR_CONFLICT, NULL,
+                   "what it wrote is there yet ('allot logs'); submit it again to look inside",
+                   "task %d of workload %llu has ended", task, (unsigned long long)workload);
+}
+
 static int find_intent(struct api_call *call, struct exec *e, struct err *err)
 {
     struct model_workload w;
@@ -72,6 +79,8 @@ static int find_intent(struct api_call *call, struct exec *e, struct err *err)
     r = api_find_task(call->api, w.id, (int32_t)index, &t, err);
     if (r < 0)
         return r;
+    if (model_task_state_is_final(t.state))
+        return has_ended(w.id, t.index, err);
     if (t.state != MODEL_TASK_RUNNING)
         return not_running(w.id, t.index, err);
     e->workload = w.id;

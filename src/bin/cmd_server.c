@@ -64,14 +64,6 @@ static const struct cli_option options[] = {
     {0},
 };
 
-static int time_option(const struct cli_args *args, const char *name, int64_t *ret_ms,
-                       struct err *err)
-{
-    const char *text = cli_option_value(args, name);
-
-    return text ? qty_parse_duration_ms(text, ret_ms, err) : 0;
-}
-
 static int moves_option(const struct cli_args *args, int64_t *ret_moves, struct err *err)
 {
     const char *text = cli_option_value(args, "moves");
@@ -200,14 +192,14 @@ static int run(struct cli *cli, const struct cli_args *args)
     struct err err = ERR_INIT;
     int r;
 
-    if (time_option(args, "hold", &config.hold_ms, &err) < 0 ||
+    if (cli_option_duration(args, "hold", &config.hold_ms, &err) < 0 ||
         label_options(cli, args, &config, &err) < 0 ||
         topology_option(cli, args, &config, &err) < 0 ||
-        time_option(args, "stale-gang", &config.stale_gang_ms, &err) < 0 ||
-        time_option(args, "min-run", &config.min_run_ms, &err) < 0 ||
+        cli_option_duration(args, "stale-gang", &config.stale_gang_ms, &err) < 0 ||
+        cli_option_duration(args, "min-run", &config.min_run_ms, &err) < 0 ||
         moves_option(args, &config.moves_max, &err) < 0 ||
-        time_option(args, "past-use-half-life", &config.past_half_life_ms, &err) < 0 ||
-        time_option(args, "maintenance-lead", &config.window_lead_ms, &err) < 0)
+        cli_option_duration(args, "past-use-half-life", &config.past_half_life_ms, &err) < 0 ||
+        cli_option_duration(args, "maintenance-lead", &config.window_lead_ms, &err) < 0)
         return cli_fail_usage(cli, &err);
     if (cli_option_given(args, "verbose"))
         log_set_level(LOG_LEVEL_DEBUG);

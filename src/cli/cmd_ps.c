@@ -115,8 +115,8 @@ static int run(struct cli *cli, const struct cli_args *args)
         return cli_fail(cli, &err);
     if (count == 0) {
         fprintf(cli->err, "%s\n",
-                cli_option_given(args, "all")
-                    ? "no workloads"
+                cli_option_given(args, "all") || cli_option_given(args, "state")
+                    ? "no such workloads"
                     : "nothing waits or runs ('allot ps --all' shows what has ended)");
         return 0;
     }

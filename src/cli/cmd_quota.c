@@ -200,6 +200,29 @@ void cli_print_quota(struct cli *cli, struct json_object *list, const char *team
     print_resource(cli, list, team, "gpu", UNIT_MILLI);
 }
 
+/* TEAM and what is below it, for programs. */
+static void print_json_of(struct cli *cli, struct json_object *list, const char *team)
+{
+    _cleanup_json_ struct json_object *part = json_object_new_object();
+    struct json_object *teams = json_object_new_array();
+
+    json_object_object_add(part, "teams", teams);
+    for (size_t i = 0; i < cli_json_len(list, "teams"); i++) {
+        struct json_object *t = cli_json_at(list, "teams", i), *up = t;
+
+        for (int depth = 0; up && depth < DEPTH_MAX; depth++) {
+            const char *name = cli_json_text(up, "name"), *parent = cli_json_text(up, "parent");
+
+            if (name && strcmp(name, team) == 0) {
+                json_object_array_add(teams, json_object_get(t));
+                break;
+            }
+            up = parent ? find_team(list, parent) : NULL;
+        }
+    }
+    cli_print_json(cli, part);
+}
+
 static void print_note(struct cli *cli, struct json_object *list)
 {
     const char *note = cli_guarantee_note(cli, list);
@@ -219,13 +242,16 @@ static int run(struct cli *cli, const struct cli_args *args)
         team = args->operands.items[0];
     if (cli_get(cli, "/v1/teams", &list, &err) < 0)
         return cli_fail(cli, &err);
-    if (cli->json) {
-        cli_print_json(cli, list);
-        return 0;
-    }
     if (team && find_team(list, team) == NULL) {
         cli_no_team(cli, team, list, &err);
         return cli_fail(cli, &err);
+    }
+    if (cli->json) {
+        if (team)
+            print_json_of(cli, list, team);
+        else
+            cli_print_json(cli, list);
+        return 0;
     }
     if (cli_json_len(list, "teams") == 0) {
         fprintf(cli->err, "no teams yet; add one: allot team set NAME --guarantee gpu=N\n");

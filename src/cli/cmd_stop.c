@@ -4,7 +4,6 @@
 
 #include "base/cleanup.h"
 #include "base/json_writer.h"
-#include "base/qty.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/json.h"
@@ -57,7 +56,7 @@ static int run(struct cli *cli, const struct cli_args *args)
     int64_t ms;
     int code = 0;
 
-    if (grace && qty_parse_duration_ms(grace, &ms, &err) < 0)
+    if (cli_option_duration(args, "grace", &ms, &err) < 0)
         return cli_fail_usage(cli, &err);
     json_writer_init(&w, &body);
     json_begin_object(&w);

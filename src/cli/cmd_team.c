@@ -257,9 +257,13 @@ static int run_delete(struct cli *cli, const struct cli_args *args)
 
     for (size_t i = 0; i < args->operands.len; i++) {
         const char *name = args->operands.items[i];
+        int r;
 
         call.path = cli_path(cli, "/v1/teams/%s", name);
-        if (cli_call(cli, &call, NULL, &err) < 0)
+        r = cli_call(cli, &call, NULL, &err);
+        if (r == -ENOENT)
+            r = cli_no_team(cli, name, NULL, &err);
+        if (r < 0)
             code = cli_fail(cli, &err);
         else if (!cli->json)
             fprintf(cli->out, "team %s deleted\n", cli_safe(cli, name));

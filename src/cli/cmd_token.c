@@ -4,7 +4,6 @@
 
 #include "base/cleanup.h"
 #include "base/json_writer.h"
-#include "base/qty.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/json.h"
@@ -58,7 +57,7 @@ static int run_create(struct cli *cli, const struct cli_args *args)
     struct json_writer w;
     int64_t ms;
 
-    if (expires && qty_parse_duration_ms(expires, &ms, &err) < 0)
+    if (cli_option_duration(args, "expires", &ms, &err) < 0)
         return cli_fail_usage(cli, &err);
     json_writer_init(&w, &body);
     json_begin_object(&w);

@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/qty.h"
 #include "base/strbuf.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
@@ -264,11 +263,10 @@ static int print_json(struct cli *cli)
 
 static int run(struct cli *cli, const struct cli_args *args)
 {
-    const char *interval = cli_option_value(args, "interval");
     int64_t ms = INTERVAL_DEFAULT_MS;
     struct err err = ERR_INIT;
 
-    if (interval && qty_parse_duration_ms(interval, &ms, &err) < 0)
+    if (cli_option_duration(args, "interval", &ms, &err) < 0)
         return cli_fail_usage(cli, &err);
     if (ms < 200 || ms > 3600000) {
         err_set(&err, -ERANGE, ERR_OUT_OF_RANGE, NULL, "use 200ms to 1h",

@@ -25,9 +25,8 @@
 static int read_window(struct cli *cli, const struct cli_args *args, int64_t *ret_from,
                        int64_t *ret_to, struct err *err)
 {
-    const char *since = cli_option_value(args, "since");
-    int64_t ms;
-    int r = qty_parse_duration_ms(since ? since : "24h", &ms, err);
+    int64_t ms = 24 * MS_PER_HOUR;
+    int r = cli_option_duration(args, "since", &ms, err);
 
     *ret_to = cli_now_ms(cli);
     if (r == 0)
@@ -36,7 +35,8 @@ static int read_window(struct cli *cli, const struct cli_args *args, int64_t *re
     if (r == 0)
         r = cli_option_time(args, "from", ret_from, err);
     if (r == 0 && *ret_from >= *ret_to)
-        return err_set(err, -EINVAL, ERR_OUT_OF_RANGE, NULL, NULL, "the window is empty");
+        return err_set(err, -EINVAL, ERR_OUT_OF_RANGE, NULL, "give a '--from' before '--to'",
+                       "the window is empty");
     return r;
 }
 

@@ -112,13 +112,14 @@ const struct cli_command *cli_find_command(const struct cli *cli, const char *na
     return c && c->subcommands ? find_in(c->subcommands, blank + 1) : NULL;
 }
 
-static int refuse_unknown(struct cli *cli, const struct cli_command *const *commands,
-                          const char *what, const char *word)
+/* GROUP NULL: of the program. */
+static int refuse_unknown(struct cli *cli, const struct cli_command *group, const char *word)
 {
+    const struct cli_command *const *commands = group ? group->subcommands : cli->commands;
     struct cli_suggestion s = {.word = word};
     struct err err = ERR_INIT;
-    char remedy[160] = "'allot help' lists the commands";
-    const char *elsewhere = commands == cli->commands ? cli_verb_elsewhere(word) : NULL;
+    char remedy[160];
+    const char *elsewhere = group ? NULL : cli_verb_elsewhere(word);
 
     for (size_t i = 0; commands[i]; i++)
         cli_suggestion_offer(&s, cli_command_word(commands[i]));
@@ -126,7 +127,11 @@ static int refuse_unknown(struct cli *cli, const struct cli_command *const *comm
         snprintf(remedy, sizeof(remedy), "here that is 'allot %s'", elsewhere);
     else if (s.best)
         snprintf(remedy, sizeof(remedy), "did you mean '%s'?", s.best);
-    err_set(&err, -EINVAL, ERR_INVALID, NULL, remedy, "unknown %s '%.80s'", what, word);
+    else
+        snprintf(remedy, sizeof(remedy), "'allot help%s%s' lists the commands", group ? " " : "",
+                 group ? group->name : "");
+    err_set(&err, -EINVAL, ERR_INVALID, NULL, remedy, "unknown command '%s%s%.80s'",
+            group ? group->name : "", group ? " " : "", word);
     return cli_fail_usage(cli, &err);
 }
 
@@ -175,7 +180,7 @@ static int run_group(struct cli *cli, const struct cli_command *group, int argc,
     if (argc > 0 && argv[0][0] != '-') {
         c = find_in(group->subcommands, argv[0]);
         if (c == NULL)
-            return refuse_unknown(cli, group->subcommands, "subcommand", argv[0]);
+            return refuse_unknown(cli, group, argv[0]);
         argc--;
         argv++;
     }
@@ -201,6 +206,28 @@ static int leading_options(int argc, const char *const *argv)
     return at;
 }
 
+static bool is_one_of(const char *word, const char *a, const char *b)
+{
+    return strcmp(word, a) == 0 || strcmp(word, b) == 0;
+}
+
+/* Options without a command. */
+static int run_nothing(struct cli *cli, int argc, const char *const *argv)
+{
+    static const char *const version[] = {"version", "--client"};
+    struct err err = ERR_INIT;
+
+    if (argc > 0 && is_one_of(argv[0], "--version", "-V"))
+        return cli_run(cli, ARRAY_LEN(version), version);
+    if (argc == 0 || is_one_of(argv[0], "--help", "-h")) {
+        cli_help_overview(cli);
+        return 0;
+    }
+    err_set(&err, -EINVAL, ERR_MISSING, NULL, "'allot help' lists the commands",
+            "no command follows '%.80s'", argv[0]);
+    return cli_fail_usage(cli, &err);
+}
+
 int cli_run(struct cli *cli, int argc, const char *const *argv)
 {
     int before = leading_options(argc, argv);
@@ -208,15 +235,11 @@ int cli_run(struct cli *cli, int argc, const char *const *argv)
     VEC(const char *) words = {0};
     int code;
 
-    if (before >= argc) {
-        cli_help_overview(cli);
-        return argc > 0 && strcmp(argv[0], "--help") != 0 && strcmp(argv[0], "-h") != 0
-                   ? CLI_EXIT_USAGE
-                   : 0;
-    }
+    if (before >= argc)
+        return run_nothing(cli, argc, argv);
     c = find_in(cli->commands, argv[before]);
     if (c == NULL)
-        return refuse_unknown(cli, cli->commands, "command", argv[before]);
+        return refuse_unknown(cli, NULL, argv[before]);
     if (c->subcommands && before + 1 < argc && argv[before + 1][0] != '-')
         vec_push(&words, argv[before + 1]);
     for (int i = 0; i < before; i++)

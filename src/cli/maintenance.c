@@ -149,8 +149,8 @@ static int read_window(struct cli *cli, const struct cli_args *args, int64_t *re
     r = cli_option_time(args, "from", ret_from, err);
     if (r == 0)
         r = cli_option_time(args, "until", ret_until, err);
-    if (r == 0 && length)
-        r = qty_parse_duration_ms(length, &ms, err);
+    if (r == 0)
+        r = cli_option_duration(args, "for", &ms, err);
     if (r == 0 && (length != NULL) == (*ret_until != 0))
         r = err_set(err, -EINVAL, ERR_MISSING, NULL, "add --for 4h, --until TIME or --cancel",
                     "say how long the maintenance takes, once");

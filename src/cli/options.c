@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/qty.h"
 #include "base/text.h"
 #include "cli/style.h"
 #include "cli/suggest.h"
@@ -289,8 +290,7 @@ const char *cli_option_value(const struct cli_args *args, const char *name)
     return last;
 }
 
-int cli_option_time(const struct cli_args *args, const char *name, int64_t *ret_ms,
-                    struct err *err)
+int cli_option_time(const struct cli_args *args, const char *name, int64_t *ret_ms, struct err *err)
 {
     const char *text = cli_option_value(args, name);
 
@@ -298,6 +298,18 @@ int cli_option_time(const struct cli_args *args, const char *name, int64_t *ret_
     if (text && (strchr(text, '-') == NULL || clock_parse_utc(text, ret_ms) < 0))
         return err_set(err, -EINVAL, ERR_INVALID, NULL,
                        "write 2026-11-30, 2026-11-30T21:00Z or 2026-11-30T22:00+01:00",
+                       "option '--%s' does not understand '%.60s'", name, text);
+    return 0;
+}
+
+int cli_option_duration(const struct cli_args *args, const char *name, int64_t *ret_ms,
+                        struct err *err)
+{
+    const char *text = cli_option_value(args, name);
+
+    if (text && qty_parse_duration_ms(text, ret_ms, NULL) < 0)
+        return err_set(err, -EINVAL, ERR_INVALID, NULL,
+                       "write a duration such as 90s, 1h30m or 2d; a bare number is seconds",
                        "option '--%s' does not understand '%.60s'", name, text);
     return 0;
 }

@@ -61,6 +61,9 @@ bool cli_option_given(const struct cli_args *args, const char *name);
  * it is. -EINVAL with ERR. */
 int cli_option_time(const struct cli_args *args, const char *name, int64_t *ret_ms,
                     struct err *err);
+/* Likewise as a duration in milliseconds. */
+int cli_option_duration(const struct cli_args *args, const char *name, int64_t *ret_ms,
+                        struct err *err);
 /* Visits every value in order: `size_t it = 0; while ((v = cli_option_each(args, "env", &it)))`. */
 const char *cli_option_each(const struct cli_args *args, const char *name, size_t *it);
 

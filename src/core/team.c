@@ -223,15 +223,15 @@ int core_command_team_put(struct core *core, struct core_command *c)
     entry->staged = staged;
     entry->apply = apply_put;
     core_journal_op(&entry->txn, &(struct store_op){.kind = STORE_PUT_TEAM, .team = staged});
-    core_record_event(core, &entry->txn,
-                      &(struct model_event){.type = MODEL_EVENT_TEAM,
-                                            .task = -1,
-                                            .team = row.name,
-                                            .actor = c->actor.name,
-                                            .message = existing ? "team changed" : "team created",
-                                            .data = change_json(&entry->txn.arena,
-                                                                existing ? &existing->row : NULL,
-                                                                staged)});
+    core_record_event(
+        core, &entry->txn,
+        &(struct model_event){
+            .type = MODEL_EVENT_TEAM,
+            .task = -1,
+            .team = row.name,
+            .actor = c->actor.name,
+            .message = existing ? "team changed" : "team created",
+            .data = change_json(&entry->txn.arena, existing ? &existing->row : NULL, staged)});
     c->ret_team = arena_memdup(&c->arena, &row, sizeof(row));
     return 0;
 }
@@ -257,12 +257,14 @@ int core_command_team_delete(struct core *core, struct core_command *c)
     if (r < 0)
         return r;
     if (t == NULL)
-        return err_set(&c->err, -ENOENT, ERR_NOT_FOUND, "name", NULL, "team '%s' does not exist",
-                       c->name);
+        return err_set(&c->err, -ENOENT, ERR_NOT_FOUND, "name", "see 'allot team list'",
+                       "team '%s' does not exist", c->name);
     if (t->children || t->live)
-        return err_set(&c->err, -EBUSY, ERR_CONFLICT, NULL, "end or delete them first",
-                       "team '%s' has %u child teams and %u live workloads", c->name, t->children,
-                       t->live);
+        return err_set(&c->err, -EBUSY, ERR_CONFLICT, NULL,
+                       t->children ? "delete or move the teams below it first"
+                                   : "wait for what is in it, or stop it ('allot ps --team')",
+                       "team '%s' has %u team%s below it and %u live workload%s", c->name,
+                       t->children, t->children == 1 ? "" : "s", t->live, t->live == 1 ? "" : "s");
     entry = core_journal_command(core, c);
     entry->staged = t;
     entry->apply = apply_delete;

@@ -95,8 +95,8 @@ int core_command_user_delete(struct core *core, struct core_command *c)
     if (r < 0)
         return r;
     if (u == NULL)
-        return err_set(&c->err, -ENOENT, ERR_NOT_FOUND, "name", NULL, "user '%s' does not exist",
-                       c->name);
+        return err_set(&c->err, -ENOENT, ERR_NOT_FOUND, "name", "see 'allot user list'",
+                       "user '%s' does not exist", c->name);
     entry = core_journal_command(core, c);
     entry->staged = arena_strdup(&entry->txn.arena, c->name);
     entry->apply = apply_user_delete;

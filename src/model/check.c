@@ -239,19 +239,13 @@ static int check_class(const struct model_shape *s, struct err *err)
     return 0;
 }
 
-int model_refuse_unavailable(int64_t v, const char *field, struct err *err)
-{
-    return err_set(err, -ERANGE, ERR_OUT_OF_RANGE, field,
-                   "use 1 to the number of tasks; class production is never evicted at all",
-                   "%s%s%" PRId64 " is out of range", field ? field : "", field ? " " : "", v);
-}
-
 static int check_budget(const struct model_shape *s, struct err *err)
 {
     if (s->max_unavailable == 0)
         return 0;
     if (s->max_unavailable < 0 || s->max_unavailable > s->task_count)
-        return model_refuse_unavailable(s->max_unavailable, "max_unavailable", err);
+        return err_set(err, -ERANGE, ERR_OUT_OF_RANGE, "max_unavailable", MODEL_UNAVAILABLE_BOUNDS,
+                       "max_unavailable %d is out of range", s->max_unavailable);
     if (s->kind != MODEL_SERVICE)
         return err_set(err, -EINVAL, ERR_INVALID, "max_unavailable",
                        "leave it out, or choose kind service",

@@ -35,8 +35,9 @@ int model_check_gpu_type(const char *s, size_t len, struct err *err);
 /* Compute slices of a MIG profile: "3g.40gb" is 3; -EINVAL if it is none. */
 int model_mig_slices(const char *profile, struct err *err);
 
-/* -ERANGE for a max_unavailable that no workload can have; FIELD NULL leaves it to the caller. */
-int model_refuse_unavailable(int64_t v, const char *field, struct err *err);
+/* The bounds of max_unavailable, for whoever refuses one. */
+#define MODEL_UNAVAILABLE_BOUNDS \
+    "use 1 to the number of tasks; class production is never evicted at all"
 
 /* The numbers of S agree with each other and with what its kind and class allow. */
 int model_shape_check(const struct model_shape *s, struct err *err);

@@ -118,7 +118,8 @@ static int refuse_unknown(const char *key, const struct model_json_field *fields
         n +=
             (size_t)snprintf(remedy + n, sizeof(remedy) - n, "%s %s", i ? "," : "", fields[i].name);
     }
-    return err_set(err, -EINVAL, ERR_UNKNOWN_FIELD, key, remedy, "%.60s is not a known field", key);
+    return err_set(err, -EINVAL, ERR_UNKNOWN_FIELD, key, remedy, "%.60s is not a known field",
+                   *key ? key : "''");
 }
 
 static const struct model_json_field *

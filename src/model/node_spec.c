@@ -39,7 +39,7 @@ static int split(char *text, struct spec *ret_spec, struct err *err)
     struct spec spec = {0};
     int64_t count = 0;
 
-    if (strchr(text, '+'))
+    if (strpbrk(text, "+,"))
         return err_set(err, -EOPNOTSUPP, ERR_UNSUPPORTED, NULL, SPEC_FORM,
                        "'%s' mixes groups of devices; one node has one group", text);
     if (x == NULL)

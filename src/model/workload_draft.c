@@ -16,14 +16,14 @@ static int read_tasks(struct json_object *v, struct arena *a, void *out, struct 
 static int read_unavailable(struct json_object *v, struct arena *a, void *out, struct err *err)
 {
     int64_t value;
-    int r = v ? model_json_read_range(v, INT32_MIN, INT32_MAX, &value, err) : 0;
+    int r = v ? model_json_read_range(v, 1, MODEL_TASKS_MAX, &value, err) : 0;
 
-    if (r < 0 || v == NULL)
-        return r;
-    if (value < 1 || value > MODEL_TASKS_MAX)
-        return model_refuse_unavailable(value, NULL, err);
-    *(int64_t *)out = value;
-    return 0;
+    if (r == -ERANGE)
+        return err_set(err, r, ERR_OUT_OF_RANGE, NULL, MODEL_UNAVAILABLE_BOUNDS,
+                       "'%.40s' is out of range", json_object_get_string(v));
+    if (r == 0 && v)
+        *(int64_t *)out = value;
+    return r;
 }
 
 static int read_min_tasks(struct json_object *v, struct arena *a, void *out, struct err *err)

@@ -447,6 +447,58 @@ static void quota_of_one_team_shows_what_is_below(void **state)
                  "hint: 'allot team' lists them\n");
 }
 
+static void quota_of_one_team_is_json_of_what_is_below(void **state)
+{
+    (void)state;
+    fake_answer("GET /v1/teams", 200,
+                "{\"teams\":[{\"name\":\"lab\"},{\"name\":\"a\",\"parent\":\"lab\"},"
+                "{\"name\":\"x\"},{\"name\":\"b\",\"parent\":\"a\"}]}");
+    assert_int_equal(fake_run("quota lab -o json"), 0);
+    assert_null(strstr(fake_out, "\"x\""));
+    assert_non_null(strstr(fake_out, "\"lab\""));
+    assert_non_null(strstr(fake_out, "\"b\""));
+    assert_int_equal(fake_run("quota -o json"), 0);
+    assert_non_null(strstr(fake_out, "\"x\""));
+    assert_int_equal(fake_run("quota labb -o json"), 1);
+}
+
+static void options_without_a_command(void **state)
+{
+    (void)state;
+    assert_int_equal(fake_run("--version"), 0);
+    assert_true(strncmp(fake_out, "allot ", 6) == 0);
+    assert_string_equal(fake_calls(), "");
+    expect_error("--nosuch", 2,
+                 "allot: no command follows '--nosuch'\nhint: 'allot help' lists the commands\n");
+    expect_error("team sett", 2, "allot: unknown command 'team sett'\nhint: did you mean 'set'?\n");
+    expect_error("team wobble", 2,
+                 "allot: unknown command 'team wobble'\n"
+                 "hint: 'allot help team' lists the commands\n");
+}
+
+static void durations_name_their_option(void **state)
+{
+    static const struct {
+        const char *line, *option;
+    } cases[] = {
+        {"usage --since x", "since"},
+        {"stop 1 --grace x", "grace"},
+        {"token create --expires x", "expires"},
+        {"top --interval x", "interval"},
+        {"node maintain a --for x", "for"},
+    };
+    char text[160];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        snprintf(text, sizeof(text),
+                 "allot: option '--%s' does not understand 'x'\n"
+                 "hint: write a duration such as 90s, 1h30m or 2d; a bare number is seconds\n",
+                 cases[i].option);
+        expect_error(cases[i].line, 2, text);
+    }
+}
+
 static void quota_tells_gpu_types_apart(void **state)
 {
     (void)state;
@@ -1019,7 +1071,7 @@ static void unknown_commands_are_helped(void **state)
 {
     (void)state;
     expect_error("sbmit", 2, "allot: unknown command 'sbmit'\nhint: did you mean 'submit'?\n");
-    expect_error("team lsit", 2, "allot: unknown subcommand 'lsit'\nhint: did you mean 'list'?\n");
+    expect_error("team lsit", 2, "allot: unknown command 'team lsit'\nhint: did you mean 'list'?\n");
     expect_error("squeue", 2, "allot: unknown command 'squeue'\nhint: here that is 'allot ps'\n");
     expect_error("stop", 2,
                  "allot: 'stop' needs ID...\n"
@@ -1117,6 +1169,9 @@ int main(void)
         TEST(logs_of_all_tasks_return),
         TEST(quota_is_a_tree_with_bars),
         TEST(quota_of_one_team_shows_what_is_below),
+        TEST(quota_of_one_team_is_json_of_what_is_below),
+        TEST(options_without_a_command),
+        TEST(durations_name_their_option),
         TEST(quota_tells_gpu_types_apart),
         TEST(quota_notes_what_cannot_all_be_kept),
         TEST(team_list),

@@ -70,6 +70,7 @@ static void test_specs_are_refused(void **state)
         "8xH100:-1GiB",
         "8xH100:1e30",
         "8xH100+2xA100",
+        "8xH100,2xA100",
         "8xH100/",
         "8xH100/9g.10gb",
         "8xL4/1g.99gb",
