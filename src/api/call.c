@@ -51,6 +51,26 @@ void call_reply(struct api_call *call, int status, struct strbuf *body)
     http_reply(call->http, status, "application/json", body);
 }
 
+void call_reply_list(struct api_call *call, const char *key, api_each_fn *each, void *arg)
+{
+    _cleanup_strbuf_ struct strbuf body = STRBUF_INIT;
+    struct err err = ERR_INIT;
+    struct json_writer w;
+    int r;
+
+    json_writer_init(&w, &body);
+    json_begin_object(&w);
+    json_key(&w, key);
+    json_begin_array(&w);
+    r = each(call, &w, arg, &err);
+    json_end_array(&w);
+    json_end_object(&w);
+    if (r < 0)
+        call_fail(call, r, &err);
+    else
+        call_reply(call, 200, &body);
+}
+
 void call_reply_empty(struct api_call *call)
 {
     http_reply(call->http, 204, NULL, NULL);

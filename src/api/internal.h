@@ -78,6 +78,12 @@ int api_status_of(int errnum, const struct err *err);
 void call_fail(struct api_call *call, int errnum, const struct err *err);
 /* Answers with BODY (application/json), whose memory is taken. */
 void call_reply(struct api_call *call, int status, struct strbuf *body);
+/*
+ * Answers with {"KEY": [...]}: EACH writes the elements into W; a negative errno with ERR of it is
+ * the answer instead.
+ */
+typedef int api_each_fn(struct api_call *call, struct json_writer *w, void *arg, struct err *err);
+void call_reply_list(struct api_call *call, const char *key, api_each_fn *each, void *arg);
 /* 204. */
 void call_reply_empty(struct api_call *call);
 

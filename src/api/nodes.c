@@ -91,7 +91,7 @@ static void encode_node(const struct api_holders *h, const struct model_node *n,
 
 struct node_walk {
     struct api_holders holders;
-    struct json_writer w;
+    struct json_writer *w;
     const char *only; /* name, or NULL = all */
     bool devices;     /* write devices instead of nodes */
     int found;
@@ -105,11 +105,11 @@ static int take_node(void *arg, const struct model_node *n)
         return 0;
     walk->found++;
     if (!walk->devices) {
-        encode_node(&walk->holders, n, &walk->w);
+        encode_node(&walk->holders, n, walk->w);
         return 0;
     }
     for (int32_t i = 0; i < n->device_count; i++)
-        encode_device(&walk->holders, n, i, &walk->w);
+        encode_device(&walk->holders, n, i, walk->w);
     return 0;
 }
 
@@ -124,47 +124,37 @@ static int walk_nodes(struct api_call *call, struct node_walk *walk, struct err 
     return r;
 }
 
-static void reply_list(struct api_call *call, struct node_walk *walk, const char *key)
+static int write_list(struct api_call *call, struct json_writer *w, void *arg, struct err *err)
 {
-    _cleanup_strbuf_ struct strbuf body = STRBUF_INIT;
-    struct err err = ERR_INIT;
-    int r;
+    struct node_walk *walk = arg;
 
-    json_writer_init(&walk->w, &body);
-    json_begin_object(&walk->w);
-    json_key(&walk->w, key);
-    json_begin_array(&walk->w);
-    r = walk_nodes(call, walk, &err);
-    json_end_array(&walk->w);
-    json_end_object(&walk->w);
-    if (r < 0)
-        call_fail(call, r, &err);
-    else
-        call_reply(call, 200, &body);
+    walk->w = w;
+    return walk_nodes(call, walk, err);
 }
 
 void handle_node_list(struct api_call *call)
 {
     struct node_walk walk = {0};
 
-    reply_list(call, &walk, "nodes");
+    call_reply_list(call, "nodes", write_list, &walk);
 }
 
 void handle_device_list(struct api_call *call)
 {
     struct node_walk walk = {.devices = true, .only = call_param(call, "node")};
 
-    reply_list(call, &walk, "devices");
+    call_reply_list(call, "devices", write_list, &walk);
 }
 
 void handle_node_get(struct api_call *call)
 {
     _cleanup_strbuf_ struct strbuf body = STRBUF_INIT;
-    struct node_walk walk = {.only = call->args[0]};
+    struct json_writer w;
+    struct node_walk walk = {.w = &w, .only = call->args[0]};
     struct err err = ERR_INIT;
     int r;
 
-    json_writer_init(&walk.w, &body);
+    json_writer_init(&w, &body);
     r = walk_nodes(call, &walk, &err);
     if (r == 0 && walk.found == 0)
         r = err_set(&err, -ENOENT, ERR_NOT_FOUND, "name", "see 'allot node list'",

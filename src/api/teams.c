@@ -70,7 +70,7 @@ static void encode_team(const struct core_command *c, const struct model_team *t
 
 struct team_list {
     struct api_call *call;
-    struct json_writer w;
+    struct json_writer *w;
     const char *const *teams;
     int32_t count;
 };
@@ -80,30 +80,22 @@ static int list_team(void *arg, const struct model_team *t)
     struct team_list *l = arg;
 
     if (api_teams_have(l->teams, l->count, t->name))
-        encode_team(&l->call->command, t, &l->w);
+        encode_team(&l->call->command, t, l->w);
     return 0;
+}
+
+static int write_teams(struct api_call *call, struct json_writer *w, void *arg, struct err *err)
+{
+    const struct api_config *config = &call->api->config;
+    struct team_list l = {.call = call, .w = w};
+    int r = call_visible_teams(call, &l.teams, &l.count, err);
+
+    return r < 0 ? r : config->store->each_team(config->store_ctx, list_team, &l, err);
 }
 
 static void reply_list(struct api_call *call)
 {
-    const struct api_config *config = &call->api->config;
-    _cleanup_strbuf_ struct strbuf body = STRBUF_INIT;
-    struct team_list l = {.call = call};
-    struct err err = ERR_INIT;
-    int r = call_visible_teams(call, &l.teams, &l.count, &err);
-
-    json_writer_init(&l.w, &body);
-    json_begin_object(&l.w);
-    json_key(&l.w, "teams");
-    json_begin_array(&l.w);
-    if (r == 0)
-        r = config->store->each_team(config->store_ctx, list_team, &l, &err);
-    json_end_array(&l.w);
-    json_end_object(&l.w);
-    if (r < 0)
-        call_fail(call, r, &err);
-    else
-        call_reply(call, 200, &body);
+    call_reply_list(call, "teams", write_teams, NULL);
 }
 
 void handle_team_list(struct api_call *call)

@@ -13,8 +13,8 @@
 #include "model/json.h"
 
 struct token_list {
-    struct json_writer w;
-    uint64_t only; /* id to look for, 0 = all */
+    struct json_writer *w; /* NULL: only look */
+    uint64_t only;         /* id to look for, 0 = all */
     int found;
 };
 
@@ -24,7 +24,8 @@ static int list_token(void *arg, const struct model_token *t)
 
     if (l->only && t->id != l->only)
         return 0;
-    model_token_encode(t, &l->w);
+    if (l->w)
+        model_token_encode(t, l->w);
     l->found++;
     return 0;
 }
@@ -38,24 +39,16 @@ static int each_token(struct api_call *call, struct token_list *l, struct err *e
                                      list_token, l, err);
 }
 
+static int write_tokens(struct api_call *call, struct json_writer *w, void *arg, struct err *err)
+{
+    struct token_list l = {.w = w};
+
+    return each_token(call, &l, err);
+}
+
 void handle_token_list(struct api_call *call)
 {
-    _cleanup_strbuf_ struct strbuf body = STRBUF_INIT;
-    struct token_list l = {0};
-    struct err err = ERR_INIT;
-    int r;
-
-    json_writer_init(&l.w, &body);
-    json_begin_object(&l.w);
-    json_key(&l.w, "tokens");
-    json_begin_array(&l.w);
-    r = each_token(call, &l, &err);
-    json_end_array(&l.w);
-    json_end_object(&l.w);
-    if (r < 0)
-        call_fail(call, r, &err);
-    else
-        call_reply(call, 200, &body);
+    call_reply_list(call, "tokens", write_tokens, NULL);
 }
 
 struct token_wish {
@@ -138,13 +131,11 @@ void handle_token_create(struct api_call *call)
 
 void handle_token_delete(struct api_call *call)
 {
-    _cleanup_strbuf_ struct strbuf scratch = STRBUF_INIT;
     struct token_list l = {0};
     struct err err = ERR_INIT;
     int64_t id = 0;
     int r = 0;
 
-    json_writer_init(&l.w, &scratch);
     if (qty_parse_int(call->args[0], &id, NULL) == 0 && id > 0) {
         l.only = (uint64_t)id;
         r = each_token(call, &l, &err);

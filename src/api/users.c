@@ -10,7 +10,7 @@
 #include "base/text.h"
 
 struct user_list {
-    struct json_writer w;
+    struct json_writer *w;
     const char *only; /* name, or NULL = all */
     int found;
 };
@@ -21,7 +21,7 @@ static int list_user(void *arg, const struct model_user *u)
 
     if (l->only && strcmp(u->name, l->only) != 0)
         return 0;
-    model_user_encode(u, &l->w);
+    model_user_encode(u, l->w);
     l->found++;
     return 0;
 }
@@ -33,39 +33,32 @@ static int each_user(struct api_call *call, struct user_list *l, struct err *err
     return config->store->each_user(config->store_ctx, list_user, l, err);
 }
 
+static int write_users(struct api_call *call, struct json_writer *w, void *arg, struct err *err)
+{
+    struct user_list l = {.w = w, .only = call->user.admin ? NULL : call->user.name};
+
+    return each_user(call, &l, err);
+}
+
 void handle_user_list(struct api_call *call)
 {
-    _cleanup_strbuf_ struct strbuf body = STRBUF_INIT;
-    struct user_list l = {.only = call->user.admin ? NULL : call->user.name};
-    struct err err = ERR_INIT;
-    int r;
-
-    json_writer_init(&l.w, &body);
-    json_begin_object(&l.w);
-    json_key(&l.w, "users");
-    json_begin_array(&l.w);
-    r = each_user(call, &l, &err);
-    json_end_array(&l.w);
-    json_end_object(&l.w);
-    if (r < 0)
-        call_fail(call, r, &err);
-    else
-        call_reply(call, 200, &body);
+    call_reply_list(call, "users", write_users, NULL);
 }
 
 void handle_user_get(struct api_call *call)
 {
     _cleanup_strbuf_ struct strbuf body = STRBUF_INIT;
-    struct user_list l = {.only = call->args[0]};
+    struct json_writer w;
+    struct user_list l = {.w = &w, .only = call->args[0]};
     struct err err = ERR_INIT;
     int r = 0;
 
-    json_writer_init(&l.w, &body);
+    json_writer_init(&w, &body);
     if (call->user.admin || strcmp(call->user.name, call->args[0]) == 0)
         r = each_user(call, &l, &err);
     if (r == 0 && l.found == 0)
-        r = err_set(&err, -ENOENT, ERR_NOT_FOUND, "name", NULL, "there is no user '%.100s'",
-                    call->args[0]);
+        r = err_set(&err, -ENOENT, ERR_NOT_FOUND, "name", "see 'allot user list'",
+                    "there is no user '%.100s'", call->args[0]);
     if (r < 0)
         call_fail(call, r, &err);
     else

@@ -198,7 +198,35 @@ int read_list_workloads(void *store, const struct store_workload_filter *filter,
     return r;
 }
 
-/* ---- tasks and allocations of one workload ------------------------------------------------- */
+/* ---- tasks and allocations ------------------------------------------------------------------ */
+
+int read_task_rows(struct query *q, store_task_fn *fn, void *user, struct err *err)
+{
+    uint16_t devices[MODEL_GPUS_MAX];
+    int r = 0;
+    while (r == 0 && (r = query_step(q, err)) > 0) {
+        struct row row = row_begin(q->stmt, "tasks", err);
+        struct model_task task;
+        r = row_task(&row, devices, &task);
+        if (r == 0)
+            r = fn(user, &task);
+    }
+    return r;
+}
+
+int read_allocation_rows(struct query *q, store_allocation_fn *fn, void *user, struct err *err)
+{
+    uint16_t devices[MODEL_GPUS_MAX];
+    int r = 0;
+    while (r == 0 && (r = query_step(q, err)) > 0) {
+        struct row row = row_begin(q->stmt, "allocations", err);
+        struct model_allocation allocation;
+        r = row_allocation(&row, devices, &allocation);
+        if (r == 0)
+            r = fn(user, &allocation);
+    }
+    return r;
+}
 
 int read_list_tasks(void *store, uint64_t workload, store_task_fn *fn, void *user, struct err *err)
 {
@@ -212,15 +240,7 @@ int read_list_tasks(void *store, uint64_t workload, store_task_fn *fn, void *use
     if (r < 0)
         return r;
     bind_named_id(q.stmt, ":workload", workload);
-    uint16_t devices[MODEL_GPUS_MAX];
-    while (r == 0 && (r = query_step(&q, err)) > 0) {
-        struct row row = row_begin(q.stmt, "tasks", err);
-        struct model_task task;
-        r = row_task(&row, devices, &task);
-        if (r == 0)
-            r = fn(user, &task);
-    }
-    return r;
+    return read_task_rows(&q, fn, user, err);
 }
 
 int read_list_allocations(void *store, uint64_t workload, store_allocation_fn *fn, void *user,
@@ -235,15 +255,7 @@ int read_list_allocations(void *store, uint64_t workload, store_allocation_fn *f
     if (r < 0)
         return r;
     bind_named_id(q.stmt, ":workload", workload);
-    uint16_t devices[MODEL_GPUS_MAX];
-    while (r == 0 && (r = query_step(&q, err)) > 0) {
-        struct row row = row_begin(q.stmt, "allocations", err);
-        struct model_allocation allocation;
-        r = row_allocation(&row, devices, &allocation);
-        if (r == 0)
-            r = fn(user, &allocation);
-    }
-    return r;
+    return read_allocation_rows(&q, fn, user, err);
 }
 
 /* ---- events -------------------------------------------------------------------------------- */

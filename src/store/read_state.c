@@ -124,15 +124,7 @@ int read_each_live_task(void *store, store_task_fn *fn, void *user, struct err *
                         " CROSS JOIN tasks t ON t.workload = w.id"
                         " LEFT JOIN nodes n ON n.id = t.node WHERE " LIVE " ORDER BY w.id, t.idx",
                         &q, err);
-    uint16_t devices[MODEL_GPUS_MAX];
-    while (r == 0 && (r = query_step(&q, err)) > 0) {
-        struct row row = row_begin(q.stmt, "tasks", err);
-        struct model_task task;
-        r = row_task(&row, devices, &task);
-        if (r == 0)
-            r = fn(user, &task);
-    }
-    return r;
+    return r < 0 ? r : read_task_rows(&q, fn, user, err);
 }
 
 int read_each_open_allocation(void *store, store_allocation_fn *fn, void *user, struct err *err)
@@ -142,15 +134,7 @@ int read_each_open_allocation(void *store, store_allocation_fn *fn, void *user, 
     int r = query_begin(
         &s->readers,
         "SELECT " ROW_ALLOCATION_COLUMNS " FROM allocations WHERE end_ms = 0 ORDER BY id", &q, err);
-    uint16_t devices[MODEL_GPUS_MAX];
-    while (r == 0 && (r = query_step(&q, err)) > 0) {
-        struct row row = row_begin(q.stmt, "allocations", err);
-        struct model_allocation allocation;
-        r = row_allocation(&row, devices, &allocation);
-        if (r == 0)
-            r = fn(user, &allocation);
-    }
-    return r;
+    return r < 0 ? r : read_allocation_rows(&q, fn, user, err);
 }
 
 int read_last_ids(void *store, uint64_t *ret_workload, uint64_t *ret_event, uint64_t *ret_other,

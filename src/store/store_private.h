@@ -41,6 +41,11 @@ int read_list_allocations(void *store, uint64_t workload, store_allocation_fn *f
 int read_list_events(void *store, const struct store_event_filter *filter, store_event_fn *fn,
                      void *user, struct err *err);
 
+/* All rows of a query that has been begun and bound, of ROW_TASK_COLUMNS or
+ * ROW_ALLOCATION_COLUMNS. */
+int read_task_rows(struct query *q, store_task_fn *fn, void *user, struct err *err);
+int read_allocation_rows(struct query *q, store_allocation_fn *fn, void *user, struct err *err);
+
 /* read_one.c: single rows, copied into an arena */
 int read_get_workload(void *store, uint64_t id, struct arena *arena,
                       struct model_workload *ret_workload, struct err *err);
