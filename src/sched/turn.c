@@ -14,7 +14,6 @@
 #include "sched/mix.h"
 #include "sched/move.h"
 #include "sched/order.h"
-#include "sched/parked.h"
 #include "sched/past.h"
 #include "sched/place.h"
 #include "sched/queue.h"
@@ -101,7 +100,6 @@ static bool makes_room(struct sched *s, struct workload *w, const struct gang *g
 
 static void try_line(struct sched *s, struct line *line)
 {
-    wake_line(s, line);
     struct workload *w = line->head;
     struct amounts need = line->need;
     struct gang gang;
@@ -125,14 +123,14 @@ static void try_line(struct sched *s, struct line *line)
             line_park(s, line, why);
     }
     else if (!line->searches || !makes_room(s, w, &gang, &need)) {
-        if (s->search_denied) /* it has its search in a later turn */
-            wake_again(s, line);
+        if (s->search_denied) { /* it has its search in a later turn */
+            line->searched = 0;
+            s->wake_soon = true;
+        }
         reserve_for(s, w, &gang, &need);
         line_park(s, line, why);
     }
     s->search_denied = false;
-    if (why == SCHED_REASON_NO_CAPACITY)
-        wake_shut(s, w->group->job);
     gang_done(&gang);
 }
 
@@ -159,7 +157,6 @@ static void pass(struct sched *s)
         while (hold_starts_first(s, NULL))
             ;
     }
-    parked_shut(s, NULL);
 }
 
 const struct sched_decisions *sched_turn(struct sched *s, int64_t now_ms)
@@ -171,8 +168,7 @@ const struct sched_decisions *sched_turn(struct sched *s, int64_t now_ms)
     s->order_epoch++;
     s->young_count = 0;
     s->leaf_looks = 0;
-    s->place_searches = s->set_searches = 0;
-    move_begin(s);
+    s->place_searches = s->set_searches = s->move_searches = 0;
     vec_clear(&s->decisions);
     arena_reset(&s->arena);
     s->retry_parts = s->wake_soon && !s->put_off && !s->retry && s->protected_until_ms > s->now_ms;

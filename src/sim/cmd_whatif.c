@@ -173,6 +173,7 @@ static int apply(struct whatif_wish *wish, struct whatif_setup *setup, int optio
         return parse_time("--min-run", value, "5m", &setup->config.min_run_ms, err);
     default:
         setup->hard_quota = true;
+        setup->accepted = false;
         return 0;
     }
 }

@@ -9,13 +9,20 @@
  *
  * Proposal, in whole GPUs, never more than there are in all:
  *   1. each team gets its median demand, but at least the peak of what may not be evicted, which
- *      only starts within a guarantee;
+ *      only starts within a guarantee; a team with a hard quota gets its p95, since it can borrow
+ *      nothing;
  *   2. what remains is shared out towards each team's p95, in proportion to what it lacks;
  *   3. the rest stays free: teams borrow it by their weights.
  * Where step 1 alone asks for more than there is, all get the same part of it. Fractions of a GPU
  * go by largest remainder, ties to the older team.
  *
- *     suggest_make(&past, capacity_milli, &s);
+ * Bounds. Nobody is given more than a limit of its own (of a hard quota the limit goes with the
+ * guarantee), of a team above it, or than the limits of single GPU types leave. What a limit cuts
+ * off goes to the others. Where a team states guarantees of single types, those are proposed in
+ * the same way from the demand for that type and the GPUs of it; the guarantee of all types is
+ * never below their sum. The type of a job is that which it ran on, else the one it prefers.
+ *
+ *     suggest_make(&past, &s);
  *     suggest_done(&s);
  */
 #ifndef ALLOT_SIM_SUGGEST_H
@@ -24,15 +31,25 @@
 #include "base/vec.h"
 #include "sim/past.h"
 
+/* What a team wanted and is to have: of all GPUs, or of one type. */
+struct suggest_line {
+    const char *type;                                    /* NULL = all */
+    int64_t p50_milli, p95_milli, p99_milli, peak_milli; /* of demand, by share of time */
+    int64_t firm_milli;                                  /* peak of what may not be evicted */
+    int64_t now_milli;   /* guarantee of the record; MODEL_UNLIMITED = all there is */
+    int64_t limit_milli; /* likewise; of a hard quota MODEL_UNLIMITED: it follows */
+    int64_t gpus;        /* proposed */
+    bool cut;            /* it would be more but for a limit */
+    int64_t now_permille, then_permille; /* of its demanded GPU time, how much is within them */
+};
+
 struct suggest_team {
     const struct past_team *team;
     uint64_t jobs;
-    int64_t p50_milli, p95_milli, p99_milli, peak_milli; /* of demand, by share of time */
-    int64_t firm_milli;                                  /* peak of what may not be evicted */
-    int64_t now_milli;                                   /* guarantee of the record */
-    int64_t gpus;                                        /* proposed */
-    int64_t now_permille, then_permille; /* of its demanded GPU time, how much is within them */
-    int64_t wait_p95_ms;                 /* as recorded */
+    int64_t wait_p95_ms; /* as recorded */
+    struct suggest_line all;
+    struct suggest_line *types; /* those with a guarantee */
+    size_t type_count;
 };
 
 struct suggest {
@@ -46,6 +63,7 @@ struct suggest {
 
 /* Never fails; a record without work gives no teams. */
 void suggest_make(const struct past *past, struct suggest *ret);
+/* Frees it. */
 void suggest_done(struct suggest *s);
 
 #endif

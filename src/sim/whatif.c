@@ -27,6 +27,7 @@ void whatif_setup_past(struct past *past, struct whatif_setup *ret_setup)
         .change_count = changes,
         .capacity_milli = past_capacity(past),
         .capacity_milli_ms = (int64_t)past_gpu_time(past),
+        .accepted = true,
         .checkpoint_ms = CHECKPOINT_MS,
         .stop_ms = STOP_MS,
     };
@@ -111,7 +112,7 @@ static int submit_all(struct replay *y, struct drive *d, struct drive_job *jobs,
         struct drive_job *j = &jobs[n];
         if (job->left_out)
             continue;
-        core_shape_sched(job->shape, job->id, job->team, false, &j->workload);
+        core_shape_sched(job->shape, job->id, job->team, y->setup->accepted, &j->workload);
         j->submit_ms = job->submitted_ms;
         j->run_ms = job->work_ms;
         j->checkpoint_ms = m->handling == MODEL_RESTART ? 0 : y->setup->checkpoint_ms;

@@ -45,6 +45,7 @@ struct whatif_setup {
     size_t change_count;
     int64_t capacity_milli, capacity_milli_ms; /* at the end; of all the window */
     bool hard_quota;                           /* no team above what it is guaranteed */
+    bool accepted;                             /* nothing is refused, as it was accepted once */
     int64_t checkpoint_ms;                     /* between saves of work that saves */
     int64_t stop_ms; /* how long an evicted task takes to stop, within its grace */
 };

@@ -13,6 +13,7 @@
 #include "base/yaml.h"
 #include "model/manifest.h"
 #include "model/state.h"
+#include "model/team_types.h"
 
 #define NODES_MAX 100000
 #define FIELD_DEPTH_MAX 4
@@ -115,10 +116,24 @@ static int check_field(const char *name, const char *field, const char *value, s
                    name, field, value);
 }
 
+/* Names may hold dots: the last one before a field whose left is a team, or the first one. */
+static char *end_of_name(struct past *past, char *words, const char *equals)
+{
+    char *found = strchr(words, '.');
+
+    for (char *dot = found; dot && equals && dot < equals; dot = strchr(dot + 1, '.')) {
+        *dot = '\0';
+        if (past_team_by_name(past, words))
+            found = dot;
+        *dot = '.';
+    }
+    return found;
+}
+
 int whatif_wish_team(struct whatif_wish *w, const char *words, struct err *err)
 {
     char *name = arena_strdup(&w->past->arena, words), *equals = strchr(name, '=');
-    char *dot = strchr(name, '.');
+    char *dot = end_of_name(w->past, name, equals);
     int e;
 
     if (equals == NULL || dot == NULL || dot > equals || dot == name || equals[1] == '\0')
@@ -196,6 +211,14 @@ static int set_parent(struct past *past, struct model_team *row, struct err *err
     return 0;
 }
 
+/* Those of a hard quota follow the guarantees, whatever these become. */
+static void forget_limits(struct model_team *t, struct arena *arena)
+{
+    for (int r = 0; r < MODEL_RESOURCE_COUNT; r++)
+        t->limit[r] = MODEL_UNLIMITED;
+    model_team_clear_types(t, true, arena);
+}
+
 /* ROW is how the team is at some time. */
 static int grant(struct past *past, const struct whatif_wished *t, struct model_team *row,
                  struct err *err)
@@ -208,6 +231,8 @@ static int grant(struct past *past, const struct whatif_wished *t, struct model_
         model_team_init(&changed);
         changed.id = row->id;
         changed.name = row->name;
+    } else if (row->quota == MODEL_QUOTA_HARD) {
+        forget_limits(&changed, &past->arena);
     }
     e = model_team_decode(t->body, &past->arena, &changed, &cause);
     if (e < 0)
@@ -273,6 +298,7 @@ int whatif_wish_grant(struct whatif_wish *w, struct whatif_setup *setup, struct 
     for (size_t i = 0; e == 0 && i < past->teams.len; i++) {
         if (w->teams[i].body == NULL)
             continue;
+        setup->accepted = false;
         e = grant(past, &w->teams[i], &setup->teams[i].row, err);
         for (size_t k = 0; e == 0 && k < setup->change_count; k++)
             if (!setup->changes[k].of_node && setup->changes[k].index == i)
@@ -348,8 +374,10 @@ static int take_nodes(struct past *past, struct whatif_setup *setup, const node_
     if (!past_can_add_up(past, (__int128)milli + (kept ? setup->capacity_milli : 0)))
         return err_set(err, -ERANGE, ERR_OUT_OF_RANGE, "nodes", "give fewer",
                        "more GPU time than can be added up in so long a record");
-    if (kept == 0)
+    if (kept == 0) {
         forget_node_changes(setup);
+        setup->accepted = false;
+    }
     setup->nodes = arena_new_array(&past->arena, struct whatif_node, nodes->len);
     memcpy(setup->nodes, nodes->items, nodes->len * sizeof(*setup->nodes));
     setup->node_count = nodes->len;

@@ -54,21 +54,27 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* Teams 1 (a) and 2 (b), each assured of 2 of the 4 GPUs of one node; a record of END seconds. */
-static void begin(struct fixture *f, int64_t end_s)
+/* Teams 1 (a) and 2 (b) with these fields beside their names, one node of 4 GPUs; a record of END
+ * seconds. */
+static void begin_with(struct fixture *f, int64_t end_s, const char *a, const char *b)
 {
     fprintf(f->file, "{\"history\":2,\"now_ms\":%lld,\"events_from_ms\":0}\n", T0 + end_s * S);
     for (int i = 1; i <= 2; i++)
         fprintf(f->file,
-                "{\"team\":%d,\"parent\":0,\"deleted\":false,\"spec\":{\"name\":\"%c\","
-                "\"guarantee\":{\"gpu\":2}}}\n",
-                i, 'a' + i - 1);
+                "{\"team\":%d,\"parent\":0,\"deleted\":false,\"spec\":{\"name\":\"%c\",%s}}\n", i,
+                'a' + i - 1, i == 1 ? a : b);
     fprintf(f->file, "{\"node\":1,\"spec\":{\"name\":\"n\",\"gpu_type\":\"H100\",\"cpu\":64,"
                      "\"memory\":\"1TiB\",\"devices\":[");
     for (int i = 0; i < 4; i++)
         fprintf(f->file, "%s{\"uuid\":\"g%d\",\"type\":\"H100\",\"memory\":\"80GiB\"}",
                 i ? "," : "", i);
     fprintf(f->file, "]}}\n");
+}
+
+/* Each is assured of 2 of the 4 GPUs. */
+static void begin(struct fixture *f, int64_t end_s)
+{
+    begin_with(f, end_s, "\"guarantee\":{\"gpu\":2}", "\"guarantee\":{\"gpu\":2}");
 }
 
 /* A job of one task, and its run; times in seconds, START -1 = it never ran. */
@@ -128,6 +134,14 @@ static void replay(struct fixture *f, struct whatif_outcome *o)
 
     if (whatif_replay(&f->past, &f->setup, o, &err) < 0)
         fail_msg("%s", err.text);
+}
+
+/* A change of KIND at AT seconds; texts of objects, or "null". */
+static void change(struct fixture *f, const char *kind, int64_t at_s, const char *before,
+                   const char *after)
+{
+    fprintf(f->file, "{\"change\":\"%s\",\"time_ms\":%lld,\"data\":{\"before\":%s,\"after\":%s}}\n",
+            kind, T0 + at_s * S, before, after);
 }
 
 /* Four jobs of the whole node, one after the other. */
@@ -258,6 +272,279 @@ static void another_limit_is_kept(void **state)
     assert_int_equal(started(&f->is, 3), 300);
 }
 
+/* ---- what changed meanwhile --------------------------------------------------------------- */
+
+static void quotas_are_edited_at_their_time(void **state)
+{
+    struct fixture *f = *state;
+
+    begin_with(f, 300, "\"limit\":{\"gpu\":4}", "\"weight\":1");
+    change(f, "team", -10, "null", "{\"id\":1,\"name\":\"a\",\"limit\":{\"gpu\":1}}");
+    change(f, "team", 50, "{\"id\":1,\"name\":\"a\",\"limit\":{\"gpu\":1}}",
+           "{\"id\":1,\"name\":\"a\",\"limit\":{\"gpu\":4}}");
+    for (int i = 0; i < 3; i++)
+        job(f, 1, 1, 0, 0, 100, false);
+    ran(f, 1, 1, 0, 100);
+    ran(f, 2, 1, 50, 150);
+    ran(f, 3, 1, 50, 150);
+    read_it(f);
+    assert_int_equal(f->past.changes.len, 1); /* the first one was before the window */
+    assert_int_equal(f->past.teams.items[0].first.limit[MODEL_GPU_MILLI], 1000);
+    replay(f, &f->was);
+    assert_int_equal(started(&f->was, 0), 0);
+    assert_int_equal(started(&f->was, 1), 50);
+    assert_int_equal(started(&f->was, 2), 50);
+    assert_int_equal(f->was.skipped, 0);
+    /* what is asked holds for all the time */
+    assert_int_equal(change_team(f, "a.limit.gpu=2", NULL), 0);
+    replay(f, &f->is);
+    assert_int_equal(started(&f->is, 1), 0);
+    assert_int_equal(started(&f->is, 2), 100);
+}
+
+static void a_team_that_comes_later_has_nothing_before(void **state)
+{
+    struct fixture *f = *state;
+
+    /* b's guarantee keeps a's firm work out only once there is b: a has two, of which it may use
+     * both. */
+    begin(f, 200);
+    change(f, "team", 40, "null", "{\"id\":2,\"name\":\"b\",\"guarantee\":{\"gpu\":2}}");
+    change(f, "team", 90, "{\"id\":2,\"name\":\"b\",\"guarantee\":{\"gpu\":2}}", "null");
+    job(f, 1, 1, 0, 0, 50, false);
+    ran(f, 1, 1, 0, 50);
+    read_it(f);
+    assert_true(f->past.teams.items[1].absent);
+    assert_int_equal(f->past.changes.len, 2);
+    assert_true(f->past.changes.items[1].gone);
+    replay(f, &f->was);
+    assert_int_equal(f->was.skipped, 0);
+    assert_int_equal(started(&f->was, 0), 0);
+}
+
+#define NODE_IS(state) "{\"id\":1,\"name\":\"n\",\"state\":\"" state "\",\"drained\":false}"
+
+static void lost_nodes_take_their_work_along(void **state)
+{
+    struct fixture *f = *state;
+
+    begin(f, 400);
+    change(f, "node", 100, NODE_IS("up"), NODE_IS("down"));
+    change(f, "node", 150, NODE_IS("down"), NODE_IS("up"));
+    job(f, 1, 4, 0, 0, 350, false);
+    ran_as(f, 1, 0, 4, 0, 101, "lost");
+    ran_as(f, 1, 1, 4, 150, 350, "ended");
+    read_it(f);
+    assert_int_equal(f->past.jobs.items[0].losses, 1);
+    assert_int_equal(f->past.jobs.items[0].retries, 0);
+    assert_int_equal(f->past.jobs.items[0].failed_count, 0);
+    f->past.jobs.items[0].work_ms = 200 * S; /* that it began anew is not known of a record */
+    f->setup.checkpoint_ms = 0;
+    replay(f, &f->was);
+    assert_int_equal(f->was.losses, 1);
+    assert_int_equal(f->was.evictions, 0);
+    assert_int_equal(f->was.end_ms, T0 + 350 * S);
+    assert_int_equal(f->was.held_milli_ms, 4000 * 300 * S);
+    /* it was there all the time, if out of order */
+    assert_int_equal(f->was.capacity_milli_ms, 4000 * 400 * S);
+    /* on other nodes nothing is lost */
+    assert_int_equal(whatif_change_nodes(&f->past, &f->setup, "1x4xH100", NULL), 0);
+    replay(f, &f->is);
+    assert_int_equal(f->is.losses, 0);
+    assert_int_equal(f->is.end_ms, T0 + 200 * S);
+}
+
+static void drained_nodes_take_nothing_new(void **state)
+{
+    static const char drained[] = "{\"id\":1,\"name\":\"n\",\"state\":\"up\",\"drained\":true}";
+    struct fixture *f = *state;
+
+    begin(f, 400);
+    change(f, "node", 5, NODE_IS("up"), drained);
+    change(f, "node", 200, drained, NODE_IS("up"));
+    job(f, 1, 1, 0, 0, 100, false);
+    job(f, 1, 1, 10, 200, 300, false);
+    ran(f, 1, 1, 0, 100);
+    ran(f, 2, 1, 200, 300);
+    read_it(f);
+    replay(f, &f->was);
+    assert_int_equal(started(&f->was, 0), 0);
+    assert_int_equal(started(&f->was, 1), 200);
+    assert_int_equal(f->was.end_ms, T0 + 300 * S);
+}
+
+static void nodes_that_come_later_are_not_there_before(void **state)
+{
+    struct fixture *f = *state;
+
+    begin(f, 400);
+    change(f, "node", 100, "null", NODE_IS("up"));
+    job(f, 1, 4, 0, 100, 200, false);
+    ran(f, 1, 4, 100, 200);
+    read_it(f);
+    replay(f, &f->was);
+    /* it waits: what was accepted once is not refused */
+    assert_int_equal(f->was.groups.items[0].refused, 0);
+    assert_int_equal(started(&f->was, 0), 100);
+    assert_int_equal(f->was.capacity_milli_ms, 4000 * 300 * S);
+}
+
+static void what_failed_fails_again(void **state)
+{
+    struct fixture *f = *state;
+    int64_t backoff_s;
+
+    begin(f, 400);
+    job(f, 1, 4, 0, 0, 300, false);
+    ran_as(f, 1, 0, 4, 0, 50, "failed");
+    ran_as(f, 1, 1, 4, 60, 100, "gave_way"); /* saved what it did */
+    ran_as(f, 1, 2, 4, 120, 150, "failed");
+    ran_as(f, 1, 3, 4, 200, 300, "ended");
+    read_it(f);
+    assert_int_equal(f->past.jobs.items[0].restarts, 3);
+    assert_int_equal(f->past.jobs.items[0].retries, 2);
+    assert_int_equal(f->past.jobs.items[0].failed_count, 2);
+    assert_int_equal(f->past.jobs.items[0].failed_ms[0], 50 * S);
+    assert_int_equal(f->past.jobs.items[0].failed_ms[1], 70 * S);
+    assert_int_equal(f->past.jobs.items[0].work_ms, 220 * S);
+    whatif_recorded(&f->past, &f->was);
+    assert_int_equal(f->was.evictions, 1);
+    assert_int_equal(f->was.retries, 2);
+    replay(f, &f->is);
+    backoff_s = f->setup.config.backoff_ms / S;
+    assert_int_equal(f->is.retries, 2);
+    assert_int_equal(f->is.evictions, 0);
+    assert_int_equal(f->is.held_milli_ms, 4000 * 220 * S);
+    assert_int_equal(f->is.end_ms, T0 + (220 + 3 * backoff_s) * S);
+}
+
+static void each_beginning_of_a_record_is_cut_off(void **state)
+{
+    struct fixture *f = *state;
+    struct err err = ERR_INIT;
+    static char text[20000];
+    size_t len;
+
+    begin(f, 400);
+    change(f, "node", 100, NODE_IS("up"), NODE_IS("down"));
+    job(f, 1, 4, 0, 0, 100, false);
+    ran(f, 1, 4, 0, 100);
+    end(f);
+    FILE *file = fopen(f->path, "r");
+    len = fread(text, 1, sizeof(text), file);
+    fclose(file);
+    assert_in_range(len, 100, sizeof(text) - 1);
+    for (size_t n = 0; n < len - 1; n++) { /* the last line break may be missing */
+        file = fmemopen(text, n ? n : 1, "r");
+        if (n > 0 && past_read_stream(file, "it", &f->past, &err) >= 0)
+            fail_msg("%zu of %zu bytes are taken", n, len);
+        fclose(file);
+    }
+    file = fmemopen(text, len, "r");
+    assert_int_equal(past_read_stream(file, "it", &f->past, &err), 0);
+    fclose(file);
+}
+
+/* ---- wishes ------------------------------------------------------------------------------- */
+
+static const struct model_team *team_a(const struct fixture *f)
+{
+    return &f->setup.teams[0].row;
+}
+
+static void a_hard_limit_follows_its_guarantee(void **state)
+{
+    struct fixture *f = *state;
+
+    begin_with(f, 100, "\"quota\":\"hard\",\"guarantee\":{\"gpu\":2,\"gpu_types\":{\"H100\":1}}",
+               "\"weight\":1");
+    for (int i = 0; i < 4; i++)
+        job(f, 1, 1, 0, 0, 100, false);
+    for (int i = 0; i < 4; i++)
+        ran(f, i + 1, 1, 0, 100);
+    read_it(f);
+    assert_int_equal(change_team(f, "a.guarantee.gpu=3", NULL), 0);
+    assert_int_equal(team_a(f)->limit[MODEL_GPU_MILLI], 3000);
+    assert_int_equal(change_team(f, "a.guarantee.gpu_types.H100=3", NULL), 0);
+    assert_int_equal(team_a(f)->types[0].limit, 3000);
+    replay(f, &f->was);
+    assert_int_equal(at_once(&f->was), 3);
+    assert_int_equal(change_team(f, "a.quota=fair", NULL), 0);
+    assert_int_equal(change_team(f, "a.limit.gpu=none", NULL), 0);
+    assert_int_equal(change_team(f, "a.limit.gpu_types.H100=none", NULL), 0);
+    replay(f, &f->is);
+    assert_int_equal(at_once(&f->is), 4);
+}
+
+static void words_about_a_team_are_taken_together(void **state)
+{
+    _cleanup_(whatif_wish_done) struct whatif_wish wish = {0};
+    struct fixture *f = *state;
+
+    read_burst(f);
+    whatif_wish_init(&wish, &f->past);
+    /* alone the limit would be below the guarantee of 2 */
+    assert_int_equal(whatif_wish_team(&wish, "a.limit.gpu=1", NULL), 0);
+    assert_int_equal(whatif_wish_team(&wish, "a.guarantee.gpu=1", NULL), 0);
+    assert_int_equal(whatif_wish_grant(&wish, &f->setup, NULL), 0);
+    assert_int_equal(team_a(f)->limit[MODEL_GPU_MILLI], 1000);
+    assert_int_equal(team_a(f)->guarantee[MODEL_GPU_MILLI], 1000);
+}
+
+static void a_parent_is_honoured(void **state)
+{
+    struct fixture *f = *state;
+    struct err err = ERR_INIT;
+
+    begin_with(f, 100, "\"weight\":1", "\"limit\":{\"gpu\":1}");
+    for (int i = 0; i < 4; i++)
+        job(f, 1, 1, 0, 0, 100, false);
+    for (int i = 0; i < 4; i++)
+        ran(f, i + 1, 1, 0, 100);
+    read_it(f);
+    assert_int_equal(change_team(f, "a.parent=b", &err), 0);
+    assert_int_equal(team_a(f)->parent_id, 2);
+    replay(f, &f->was);
+    assert_int_equal(at_once(&f->was), 1); /* the limit of b holds for what is below */
+    assert_true(change_team(f, "b.parent=a", &err) < 0);
+    assert_true(change_team(f, "a.name=c", &err) < 0);
+    assert_non_null(strstr(err.text, "another name"));
+    assert_int_equal(change_team(f, "a.name=a", &err), 0);
+}
+
+static void manifests_mean_what_they_mean_to_apply(void **state)
+{
+    _cleanup_(whatif_wish_done) struct whatif_wish wish = {0};
+    struct fixture *f = *state;
+    char path[80];
+
+    read_burst(f);
+    snprintf(path, sizeof(path), "%s.yaml", f->path);
+    FILE *file = fopen(path, "w");
+    fputs("apiVersion: allot/v1\nkind: Team\nmetadata: {name: a}\nspec: {weight: 3}\n", file);
+    fclose(file);
+    whatif_wish_init(&wish, &f->past);
+    assert_int_equal(whatif_wish_teams(&wish, path, NULL), 0);
+    assert_int_equal(whatif_wish_grant(&wish, &f->setup, NULL), 0);
+    assert_int_equal(team_a(f)->weight, 3);
+    assert_int_equal(team_a(f)->guarantee[MODEL_GPU_MILLI], 0); /* left out: the default */
+    file = fopen(path, "w");
+    fclose(file);
+    assert_true(whatif_wish_teams(&wish, path, NULL) < 0);
+    unlink(path);
+}
+
+static void more_nodes_stand_beside_the_others(void **state)
+{
+    struct fixture *f = *state;
+
+    read_queue(f);
+    assert_int_equal(whatif_change_nodes(&f->past, &f->setup, "+2x2xH100", NULL), 0);
+    assert_int_equal(f->setup.node_count, 3);
+    assert_int_equal(f->setup.capacity_milli, 8000);
+    assert_int_equal(f->setup.capacity_milli_ms, 8000 * 400 * S);
+}
+
 static void bad_changes_are_refused(void **state)
 {
     const char *teams[] = {"",
@@ -310,21 +597,21 @@ static void guarantees_are_those_worked_out_by_hand(void **state)
     assert_int_equal(s.teams.len, 2);
     a = &s.teams.items[0];
     b = &s.teams.items[1];
-    assert_int_equal(a->p50_milli, 2000);
-    assert_int_equal(a->p95_milli, 6000);
-    assert_int_equal(a->peak_milli, 6000);
-    assert_int_equal(a->firm_milli, 0);
-    assert_int_equal(b->p50_milli, 1000);
-    assert_int_equal(b->firm_milli, 1000);
+    assert_int_equal(a->all.p50_milli, 2000);
+    assert_int_equal(a->all.p95_milli, 6000);
+    assert_int_equal(a->all.peak_milli, 6000);
+    assert_int_equal(a->all.firm_milli, 0);
+    assert_int_equal(b->all.p50_milli, 1000);
+    assert_int_equal(b->all.firm_milli, 1000);
     assert_int_equal(s.p95_milli, 7000);
     /* medians 2 and 1; the one that is left goes to a, which lacks 4 */
-    assert_int_equal(a->gpus, 3);
-    assert_int_equal(b->gpus, 1);
+    assert_int_equal(a->all.gpus, 3);
+    assert_int_equal(b->all.gpus, 1);
     assert_int_equal(s.gpus, 4);
     /* of 2400 GPU-seconds 2000 are within 2, 2100 within 3 */
-    assert_int_equal(a->now_permille, 833);
-    assert_int_equal(a->then_permille, 875);
-    assert_int_equal(b->then_permille, 1000);
+    assert_int_equal(a->all.now_permille, 833);
+    assert_int_equal(a->all.then_permille, 875);
+    assert_int_equal(b->all.then_permille, 1000);
     assert_false(s.scaled);
     suggest_done(&s);
 }
@@ -342,8 +629,100 @@ static void guarantees_never_exceed_what_there_is(void **state)
     read_it(f);
     suggest_make(&f->past, &s);
     assert_true(s.scaled);
-    assert_int_equal(s.teams.items[0].gpus, 3); /* 6 of 9, of 4: 2.67 */
-    assert_int_equal(s.teams.items[1].gpus, 1);
+    assert_int_equal(s.teams.items[0].all.gpus, 3); /* 6 of 9, of 4: 2.67 */
+    assert_int_equal(s.teams.items[1].all.gpus, 1);
+    suggest_done(&s);
+}
+
+static void proposals_stay_within_limits(void **state)
+{
+    struct fixture *f = *state;
+    struct suggest s;
+
+    /* a wants 4 for all the time, but may have 1 */
+    begin_with(f, 1000, "\"limit\":{\"gpu\":1}", "\"weight\":1");
+    job(f, 1, 4, 0, 0, 1000, false);
+    job(f, 2, 4, 0, 0, 1000, false);
+    ran(f, 1, 4, 0, 1000);
+    ran(f, 2, 4, 0, 1000);
+    read_it(f);
+    suggest_make(&f->past, &s);
+    assert_int_equal(s.teams.items[0].all.gpus, 1);
+    assert_true(s.teams.items[0].all.cut);
+    assert_int_equal(s.teams.items[1].all.gpus, 3);
+    assert_false(s.teams.items[1].all.cut);
+    suggest_done(&s);
+}
+
+static void proposals_stay_within_limits_above(void **state)
+{
+    struct fixture *f = *state;
+    struct suggest s;
+
+    begin_with(f, 1000, "\"weight\":1", "\"weight\":1");
+    fprintf(f->file, "{\"team\":3,\"parent\":0,\"spec\":{\"name\":\"d\",\"quota\":\"hard\","
+                     "\"guarantee\":{\"gpu\":2}}}\n"
+                     "{\"team\":4,\"parent\":3,\"spec\":{\"name\":\"x\"}}\n"
+                     "{\"team\":5,\"parent\":3,\"spec\":{\"name\":\"y\"}}\n");
+    job(f, 4, 2, 0, 0, 1000, false);
+    job(f, 5, 2, 0, 0, 1000, false);
+    ran(f, 1, 2, 0, 1000);
+    ran(f, 2, 2, 0, 1000);
+    read_it(f);
+    suggest_make(&f->past, &s);
+    assert_int_equal(s.teams.len, 2);
+    assert_int_equal(s.teams.items[0].all.gpus, 1);
+    assert_int_equal(s.teams.items[1].all.gpus, 1);
+    assert_true(s.teams.items[1].all.cut);
+    suggest_done(&s);
+}
+
+static void a_hard_quota_is_proposed_its_peak_hours(void **state)
+{
+    struct fixture *f = *state;
+    struct suggest s;
+
+    /* both want 2 for a fifth of the time and nothing else; b cannot borrow */
+    begin_with(f, 1000, "\"weight\":1", "\"quota\":\"hard\",\"guarantee\":{\"gpu\":1}");
+    job(f, 1, 3, 0, 0, 200, false);
+    job(f, 2, 3, 0, 0, 200, false);
+    ran(f, 1, 3, 0, 200);
+    ran(f, 2, 3, 0, 200);
+    read_it(f);
+    suggest_make(&f->past, &s);
+    assert_int_equal(s.teams.items[1].all.p50_milli, 0);
+    assert_int_equal(s.teams.items[1].all.p95_milli, 3000);
+    assert_int_equal(s.teams.items[1].all.gpus, 3);
+    assert_int_equal(s.teams.items[0].all.gpus, 1);
+    suggest_done(&s);
+}
+
+static void guarantees_of_types_are_proposed_too(void **state)
+{
+    struct fixture *f = *state;
+    const struct suggest_team *a, *b;
+    struct suggest s;
+
+    /* a states a guarantee of H100, of which there are 4, b a limit of them */
+    begin_with(f, 1000, "\"guarantee\":{\"gpu\":2,\"gpu_types\":{\"H100\":1}}",
+               "\"limit\":{\"gpu_types\":{\"H100\":1}}");
+    job(f, 1, 3, 0, 0, 1000, false);
+    job(f, 2, 4, 0, 0, 1000, false);
+    ran(f, 1, 3, 0, 1000);
+    ran(f, 2, 4, 0, 1000);
+    read_it(f);
+    suggest_make(&f->past, &s);
+    a = &s.teams.items[0];
+    b = &s.teams.items[1];
+    assert_int_equal(a->type_count, 1);
+    assert_string_equal(a->types[0].type, "H100");
+    assert_int_equal(a->types[0].p50_milli, 3000);
+    assert_int_equal(a->types[0].now_milli, 1000);
+    assert_int_equal(a->types[0].gpus, 3);
+    assert_int_equal(a->all.gpus, 3);
+    assert_int_equal(b->type_count, 0);
+    assert_int_equal(b->all.gpus, 1);
+    assert_true(b->all.cut);
     suggest_done(&s);
 }
 
@@ -508,6 +887,22 @@ int main(void)
         TEST(jobs_that_no_node_holds_are_refused),
         TEST(a_hard_quota_keeps_a_team_from_idle_gpus),
         TEST(another_limit_is_kept),
+        TEST(quotas_are_edited_at_their_time),
+        TEST(a_team_that_comes_later_has_nothing_before),
+        TEST(lost_nodes_take_their_work_along),
+        TEST(drained_nodes_take_nothing_new),
+        TEST(nodes_that_come_later_are_not_there_before),
+        TEST(what_failed_fails_again),
+        TEST(each_beginning_of_a_record_is_cut_off),
+        TEST(a_hard_limit_follows_its_guarantee),
+        TEST(words_about_a_team_are_taken_together),
+        TEST(a_parent_is_honoured),
+        TEST(manifests_mean_what_they_mean_to_apply),
+        TEST(more_nodes_stand_beside_the_others),
+        TEST(proposals_stay_within_limits),
+        TEST(proposals_stay_within_limits_above),
+        TEST(a_hard_quota_is_proposed_its_peak_hours),
+        TEST(guarantees_of_types_are_proposed_too),
         TEST(bad_changes_are_refused),
         TEST(guarantees_are_those_worked_out_by_hand),
         TEST(guarantees_never_exceed_what_there_is),
