@@ -388,7 +388,7 @@ bool line_go_on(struct sched *s, struct line *line, uint32_t depth, line_pick_fn
     uint32_t size = line->lot == NULL ? 0 : tree_size(g->waiting);
     for (uint32_t i = 0; i < size && i < depth; i++) {
         struct workload *w = waiting_entry(tree_at(g->waiting, i));
-        if (!may(s, line, w))
+        if (w->claimed_turn == s->turn || !may(s, line, w))
             continue;
         line->head = w;
         line_moved(s, line);

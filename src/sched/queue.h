@@ -39,8 +39,9 @@ void line_disown(struct sched *s, struct workload *w);
 void line_park(struct sched *s, struct line *line, enum sched_reason reason);
 /* Which of the workloads that wait may be tried where the head of its line cannot start? */
 typedef bool line_pick_fn(struct sched *s, const struct line *line, const struct workload *w);
-/* Goes on with the first of the line's group, of DEPTH at most, that MAY be tried; false if there
- * is none, or if the line is a workload's own. */
+/* Goes on with the first of the line's group, of DEPTH at most, that MAY be tried and has not kept
+ * what is stopping for itself in this turn; false if there is none, or if the line is a workload's
+ * own. */
 bool line_go_on(struct sched *s, struct line *line, uint32_t depth, line_pick_fn *may);
 /* A parked line is ready again. */
 void line_wake(struct sched *s, struct line *line);

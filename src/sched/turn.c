@@ -75,9 +75,13 @@ static bool waits_for_stops(struct sched *s, struct workload *w, const struct ga
     return true;
 }
 
-static bool has_no_claim(struct sched *s, const struct line *line, const struct workload *w)
+/* Else two could send one another on for ever, one that a window keeps from starting and one that
+ * has claimed. */
+static bool comes_after(struct sched *s, const struct line *line, const struct workload *w)
 {
-    return w->claimed_turn != s->turn;
+    const struct workload *head = line->head;
+    (void)s;
+    return w->age != head->age ? w->age > head->age : w->id > head->id;
 }
 
 /* Evicts for W if it may, or moves others: whichever is cheaper, moves if it is the same. */
@@ -119,7 +123,7 @@ static void try_line(struct sched *s, struct line *line)
     else if (group_idle(s, w->group) || why == SCHED_REASON_RESERVED)
         line_park(s, line, why);
     else if (w->claimed_turn == s->turn || waits_for_stops(s, w, &gang, &need)) {
-        if (!line_go_on(s, line, CLAIMS_MAX, has_no_claim)) /* the next of its kind may evict */
+        if (!line_go_on(s, line, CLAIMS_MAX, comes_after)) /* the next of its kind may evict */
             line_park(s, line, why);
     }
     else if (!line->searches || !makes_room(s, w, &gang, &need)) {
