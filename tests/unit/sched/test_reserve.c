@@ -3,7 +3,7 @@
 
 #define MINUTE 60000
 
-static void full_of_limits(struct small_world *w)
+static void four_devices(struct small_world *w)
 {
     world_init(w);
     world_node(w, 1, 4);
@@ -19,13 +19,19 @@ static uint64_t firm(struct small_world *w, int milli, int priority, int64_t lim
                                      .limit_ms = limit_ms});
 }
 
+/* Half of them run work that cannot be evicted, with a limit of LIMIT_MS; and it has begun. */
+static void half_in_use(struct small_world *w, int64_t limit_ms)
+{
+    four_devices(w);
+    firm(w, 2000, 0, limit_ms);
+    world_settle(w);
+}
+
 static void test_backfill_ends_before_the_reserved_start(void **state)
 {
     (void)state;
     struct small_world w;
-    full_of_limits(&w);
-    firm(&w, 2000, 0, 10 * MINUTE);
-    world_settle(&w);
+    half_in_use(&w, 10 * MINUTE);
     uint64_t head = firm(&w, 4000, 9, 60 * MINUTE);
     uint64_t longer = firm(&w, 2000, 5, 20 * MINUTE);
     uint64_t shorter = firm(&w, 2000, 1, 5 * MINUTE);
@@ -44,9 +50,7 @@ static void test_the_shorter_of_equal_jobs_goes_ahead(void **state)
 {
     (void)state;
     struct small_world w;
-    full_of_limits(&w);
-    firm(&w, 2000, 0, 10 * MINUTE);
-    world_settle(&w);
+    half_in_use(&w, 10 * MINUTE);
     firm(&w, 4000, 9, 60 * MINUTE);
     uint64_t longer = firm(&w, 1000, 5, 20 * MINUTE), none = firm(&w, 1000, 5, 0);
     uint64_t shorter = firm(&w, 1000, 5, 5 * MINUTE);
@@ -64,9 +68,7 @@ static void test_no_declared_ends_no_reservation(void **state)
 {
     (void)state;
     struct small_world w;
-    full_of_limits(&w);
-    firm(&w, 2000, 0, 0);
-    world_settle(&w);
+    half_in_use(&w, 0);
     uint64_t head = firm(&w, 4000, 9, 60 * MINUTE);
     uint64_t longer = firm(&w, 2000, 5, 20 * MINUTE);
     world_settle(&w);
@@ -81,9 +83,7 @@ static void test_a_later_submit_respects_the_reservation_too(void **state)
 {
     (void)state;
     struct small_world w;
-    full_of_limits(&w);
-    firm(&w, 2000, 0, 10 * MINUTE);
-    world_settle(&w);
+    half_in_use(&w, 10 * MINUTE);
     firm(&w, 4000, 9, 60 * MINUTE);
     world_settle(&w);
     uint64_t longer = firm(&w, 2000, 5, 20 * MINUTE);
@@ -103,9 +103,7 @@ static void test_work_that_could_be_evicted_anyway_may_start(void **state)
 {
     (void)state;
     struct small_world w;
-    full_of_limits(&w);
-    firm(&w, 2000, 0, 10 * MINUTE);
-    world_settle(&w);
+    half_in_use(&w, 10 * MINUTE);
     firm(&w, 4000, 9, 60 * MINUTE);
     uint64_t soft = world_job(&w, (struct job){.team = 1, .gpu_milli = 2000});
     world_settle(&w);
@@ -117,9 +115,7 @@ static void test_a_cancelled_head_lets_the_others_go(void **state)
 {
     (void)state;
     struct small_world w;
-    full_of_limits(&w);
-    firm(&w, 2000, 0, 10 * MINUTE);
-    world_settle(&w);
+    half_in_use(&w, 10 * MINUTE);
     uint64_t head = firm(&w, 4000, 9, 60 * MINUTE);
     uint64_t longer = firm(&w, 2000, 5, 20 * MINUTE);
     world_settle(&w);
@@ -134,7 +130,7 @@ static void test_a_stream_of_small_jobs_does_not_starve_a_gang(void **state)
 {
     (void)state;
     struct small_world w;
-    full_of_limits(&w);
+    four_devices(&w);
     uint64_t running[4], next = 0;
     for (int i = 0; i < 4; i++)
         running[i] = firm(&w, 1000, 0, (10 + i) * MINUTE);
