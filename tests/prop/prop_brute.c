@@ -10,21 +10,13 @@
  *   - fair shares, gates and books as in prop-sched.
  * One TAP line a bundle of seeds; a failing seed is printed with its step.
  */
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 
-#include "base/qty.h"
 #include "prop_brute.h"
+#include "prop_options.h"
 
-#define BUNDLES 20
 #define ALIVE_MAX 8
-
-struct options {
-    int64_t seeds, first, steps;
-    bool trace;
-};
 
 static uint32_t alive(const struct prop_world *w)
 {
@@ -45,7 +37,7 @@ static bool step(struct prop_world *w)
     return prop_turns(w) && prop_rest_check(w) && brute_rest(w);
 }
 
-static bool history(uint64_t seed, const struct options *o, struct brute_counts *sum)
+static bool history(uint64_t seed, const struct prop_options *o, void *sum)
 {
     struct prop_world *w = prop_create(seed, o->trace, sum);
     while (prop_ok(w) && w->step < o->steps && step(w) && prop_ok(w))
@@ -57,50 +49,17 @@ static bool history(uint64_t seed, const struct options *o, struct brute_counts 
     return ok;
 }
 
-static int run(const struct options *o)
+int main(int argc, char **argv)
 {
-    int64_t bundles = o->seeds < BUNDLES ? o->seeds : BUNDLES;
-    int status = 0;
+    struct prop_options o = {.seeds = 20000, .first = 1, .steps = 10};
     struct brute_counts sum = {0};
-    printf("1..%" PRId64 "\n", bundles);
-    for (int64_t b = 0; b < bundles; b++) {
-        int64_t from = o->first + o->seeds * b / bundles;
-        int64_t to = o->first + o->seeds * (b + 1) / bundles;
-        bool ok = true;
-        for (int64_t seed = from; seed < to; seed++)
-            ok = history((uint64_t)seed, o, &sum) && ok;
-        printf("%s %" PRId64 " - sequences of seeds %" PRId64 " to %" PRId64 "\n",
-               ok ? "ok" : "not ok", b + 1, from, to - 1);
-        fflush(stdout);
-        status |= !ok;
-    }
+    if (!prop_options_parse(argc, argv, "prop-brute", &o))
+        return 2;
+    printf("1..%" PRId64 "\n", prop_bundle_count(&o));
+    int status = prop_bundles(&o, "sequences", history, &sum);
     printf("# %" PRIu64 " rests; %" PRIu64 " times nothing could start and %" PRIu64
            " times nobody be evicted (%" PRIu64 " too large), %" PRIu64 " starts in order, %" PRIu64
            " sets of victims, %" PRIu64 " of them larger than the least\n",
            sum.rests, sum.blocked, sum.helpless, sum.passed_over, sum.starts, sum.sets, sum.larger);
     return status;
-}
-
-int main(int argc, char **argv)
-{
-    static const struct option longs[] = {
-        {"seeds", required_argument, NULL, 'n'},
-        {"first", required_argument, NULL, 'f'},
-        {"steps", required_argument, NULL, 's'},
-        {"trace", no_argument, NULL, 't'},
-        {0},
-    };
-    struct options o = {.seeds = 20000, .first = 1, .steps = 10};
-    for (int c; (c = getopt_long(argc, argv, "", longs, NULL)) != -1;) {
-        if (c == 't') {
-            o.trace = true;
-            continue;
-        }
-        int64_t *value = c == 'n' ? &o.seeds : c == 'f' ? &o.first : &o.steps;
-        if (c == '?' || qty_parse_int(optarg, value, NULL) < 0 || o.seeds < 1) {
-            fputs("usage: prop-brute [--seeds N] [--first SEED] [--steps N] [--trace]\n", stderr);
-            return 2;
-        }
-    }
-    return run(&o);
 }

@@ -6,19 +6,17 @@
  * history, one answers each question of place.c from the index, the other looks at every node.
  * Every decision of every turn must be the same, and every explanation.
  */
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "allot/sched.h"
-#include "base/qty.h"
 #include "base/rng.h"
 #include "base/vec.h"
+#include "prop_options.h"
 #include "sched/world.h"
 
-#define BUNDLES 10
 #define TEAMS 4
 #define NODES_MAX 40
 #define TYPES 3
@@ -76,8 +74,8 @@ static void node_set(struct pair *p, uint64_t id)
                            .gpu_type = count == 0 ? NULL : types[id % TYPES],
                            .devices = devices,
                            .device_count = count,
-                           .cpu_milli = id % 6 == 0 ? SCHED_UNLIMITED
-                                                    : (int64_t)(id % 4 + 1) * 8000,
+                           .cpu_milli =
+                               id % 6 == 0 ? SCHED_UNLIMITED : (int64_t)(id % 4 + 1) * 8000,
                            .memory_bytes = id % 7 == 0 ? SCHED_UNLIMITED : 128 * GIB,
                            .labels = labels,
                            .label_count = 1 + (uint32_t)(id % 3),
@@ -310,8 +308,9 @@ static bool turns(struct pair *p)
     return true;
 }
 
-static bool history(uint64_t seed, int64_t steps, uint64_t *decisions)
+static bool history(uint64_t seed, const struct prop_options *o, void *sum)
 {
+    uint64_t *decisions = sum;
     struct pair p = {.now_ms = 1000};
     rng_seed(&p.rng, seed);
     for (int i = 0; i < 2; i++) {
@@ -323,7 +322,7 @@ static bool history(uint64_t seed, int64_t steps, uint64_t *decisions)
     for (uint64_t id = 1; id <= nodes; id++)
         node_set(&p, id);
     int64_t step = 0;
-    for (bool ok = true; ok && step < steps; step++) {
+    for (bool ok = true; ok && step < o->steps; step++) {
         p.now_ms += chance(&p, 30) ? (int64_t)below(&p, 8000) : 0;
         for (uint64_t k = below(&p, 6); k > 0; k--)
             happen(&p);
@@ -340,32 +339,12 @@ static bool history(uint64_t seed, int64_t steps, uint64_t *decisions)
 
 int main(int argc, char **argv)
 {
-    static const struct option longs[] = {
-        {"seeds", required_argument, NULL, 'n'},
-        {"first", required_argument, NULL, 'f'},
-        {"steps", required_argument, NULL, 's'},
-        {0},
-    };
-    int64_t seeds = 200, first = 1, steps = 80;
+    struct prop_options o = {.seeds = 200, .first = 1, .steps = 80};
     uint64_t decisions = 0;
-    int status = 0;
-    for (int c; (c = getopt_long(argc, argv, "", longs, NULL)) != -1;) {
-        int64_t *value = c == 'n' ? &seeds : (c == 'f' ? &first : &steps);
-        if (c == '?' || qty_parse_int(optarg, value, NULL) < 0)
-            return 2;
-    }
-    int64_t bundles = seeds < BUNDLES ? seeds : BUNDLES;
-    printf("1..%" PRId64 "\n", bundles);
-    for (int64_t b = 0; b < bundles; b++) {
-        int64_t from = first + seeds * b / bundles, to = first + seeds * (b + 1) / bundles;
-        bool ok = true;
-        for (int64_t seed = from; seed < to; seed++)
-            ok = history((uint64_t)seed, steps, &decisions) && ok;
-        printf("%s %" PRId64 " - index and scan decide alike, seeds %" PRId64 " to %" PRId64 "\n",
-               ok ? "ok" : "not ok", b + 1, from, to - 1);
-        fflush(stdout);
-        status |= !ok;
-    }
+    if (!prop_options_parse(argc, argv, "prop-index", &o))
+        return 2;
+    printf("1..%" PRId64 "\n", prop_bundle_count(&o));
+    int status = prop_bundles(&o, "index and scan decide alike, histories", history, &decisions);
     printf("# %" PRIu64 " decisions\n", decisions);
     return status;
 }

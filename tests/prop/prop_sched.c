@@ -6,17 +6,12 @@
  * runs twice and must leave the same hash. A failing seed is printed with its step; see it with
  * `--first SEED --seeds 1 --trace`. Without --first the seeds that once failed run as well.
  */
-#include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "base/qty.h"
+#include "prop_options.h"
 #include "prop_world.h"
-
-#define BUNDLES 20
 
 /* Seeds beyond the usual ones that found a fault once; they run whenever none is asked for. */
 static const uint64_t kept[] = {
@@ -29,11 +24,6 @@ static const uint64_t kept[] = {
     18975,                           /* a back-off of old ended a move */
     57301,                           /* a turn without end */
     33388,                           /* a gang of unlike tasks had places and was not given them */
-};
-
-struct options {
-    int64_t seeds, first, steps;
-    bool trace, chosen; /* --first was given */
 };
 
 struct outcome {
@@ -83,8 +73,9 @@ static struct outcome history(uint64_t seed, int64_t steps, bool trace)
 }
 
 /* One seed; false with a line about it. */
-static bool seed_holds(uint64_t seed, const struct options *options, struct outcome *sum)
+static bool seed_holds(uint64_t seed, const struct prop_options *options, void *arg)
 {
+    struct outcome *sum = arg;
     struct outcome o = history(seed, options->steps, options->trace);
     if (o.failure[0] != '\0') {
         printf("# seed %" PRIu64 ", step %u: %s\n", seed, o.step, o.failure);
@@ -103,7 +94,7 @@ static bool seed_holds(uint64_t seed, const struct options *options, struct outc
     return true;
 }
 
-static bool kept_hold(const struct options *o, struct outcome *sum)
+static bool kept_hold(const struct prop_options *o, struct outcome *sum)
 {
     bool ok = true;
     for (size_t i = 0; i < ARRAY_LEN(kept); i++)
@@ -111,25 +102,17 @@ static bool kept_hold(const struct options *o, struct outcome *sum)
     return ok;
 }
 
-static int run(const struct options *o)
+int main(int argc, char **argv)
 {
-    int64_t bundles = o->seeds < BUNDLES ? o->seeds : BUNDLES;
-    int status = 0;
+    struct prop_options o = {.seeds = 1000, .first = 1, .steps = 120};
     struct outcome sum = {0};
-    printf("1..%" PRId64 "\n", bundles + !o->chosen);
-    for (int64_t b = 0; b < bundles; b++) {
-        int64_t from = o->first + o->seeds * b / bundles;
-        int64_t to = o->first + o->seeds * (b + 1) / bundles;
-        bool ok = true;
-        for (int64_t seed = from; seed < to; seed++)
-            ok = seed_holds((uint64_t)seed, o, &sum) && ok;
-        printf("%s %" PRId64 " - histories of seeds %" PRId64 " to %" PRId64 "\n",
-               ok ? "ok" : "not ok", b + 1, from, to - 1);
-        fflush(stdout);
-        status |= !ok;
-    }
-    if (!o->chosen) {
-        bool ok = kept_hold(o, &sum);
+    if (!prop_options_parse(argc, argv, "prop-sched", &o))
+        return 2;
+    int64_t bundles = prop_bundle_count(&o);
+    printf("1..%" PRId64 "\n", bundles + !o.chosen);
+    int status = prop_bundles(&o, "histories", seed_holds, &sum);
+    if (!o.chosen) {
+        bool ok = kept_hold(&o, &sum);
         printf("%s %" PRId64 " - histories of seeds that once failed\n", ok ? "ok" : "not ok",
                bundles + 1);
         status |= !ok;
@@ -138,29 +121,4 @@ static int run(const struct options *o)
            " of them moves), %" PRIu64 " promises\n",
            sum.decisions, sum.starts, sum.evictions, sum.moves, sum.holds);
     return status;
-}
-
-int main(int argc, char **argv)
-{
-    static const struct option longs[] = {
-        {"seeds", required_argument, NULL, 'n'},
-        {"first", required_argument, NULL, 'f'},
-        {"steps", required_argument, NULL, 's'},
-        {"trace", no_argument, NULL, 't'},
-        {0},
-    };
-    struct options o = {.seeds = 1000, .first = 1, .steps = 120};
-    for (int c; (c = getopt_long(argc, argv, "", longs, NULL)) != -1;) {
-        if (c == 't') {
-            o.trace = true;
-            continue;
-        }
-        o.chosen = o.chosen || c == 'f';
-        int64_t *value = c == 'n' ? &o.seeds : c == 'f' ? &o.first : &o.steps;
-        if (c == '?' || qty_parse_int(optarg, value, NULL) < 0 || o.seeds < 1) {
-            fputs("usage: prop-sched [--seeds N] [--first SEED] [--steps N] [--trace]\n", stderr);
-            return 2;
-        }
-    }
-    return run(&o);
 }

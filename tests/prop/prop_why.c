@@ -10,7 +10,6 @@
  * counted.
  */
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +18,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/qty.h"
+#include "prop_options.h"
 #include "prop_world.h"
 
 #define TURNS_MAX 50
@@ -189,27 +188,16 @@ static bool seed_holds(uint64_t seed, int64_t steps, struct tally *sum)
 
 int main(int argc, char **argv)
 {
-    static const struct option longs[] = {
-        {"seeds", required_argument, NULL, 'n'},
-        {"first", required_argument, NULL, 'f'},
-        {"steps", required_argument, NULL, 's'},
-        {0},
-    };
-    int64_t seeds = 400, first = 1, steps = 60;
+    struct prop_options o = {.seeds = 400, .first = 1, .steps = 60};
     struct tally sum = {0};
     int64_t failed = 0;
-    for (int c; (c = getopt_long(argc, argv, "", longs, NULL)) != -1;) {
-        int64_t *value = c == 'n' ? &seeds : c == 'f' ? &first : &steps;
-        if (c == '?' || qty_parse_int(optarg, value, NULL) < 0 || seeds < 1) {
-            fputs("usage: prop-why [--seeds N] [--first SEED] [--steps N]\n", stderr);
-            return 2;
-        }
-    }
+    if (!prop_options_parse(argc, argv, "prop-why", &o))
+        return 2;
     printf("1..3\n");
-    for (int64_t seed = first; seed < first + seeds; seed++)
-        failed += !seed_holds((uint64_t)seed, steps, &sum);
+    for (int64_t seed = o.first; seed < o.first + o.seeds; seed++)
+        failed += !seed_holds((uint64_t)seed, o.steps, &sum);
     printf("%s 1 - what is advised comes true in %" PRId64 " histories\n",
-           failed == 0 ? "ok" : "not ok", seeds);
+           failed == 0 ? "ok" : "not ok", o.seeds);
     bool tried = sum.less > 0 && sum.shorter > 0;
     printf("%s 2 - both kinds of advice were given\n", tried ? "ok" : "not ok");
     bool rare = sum.overtaken * 100 <= sum.less + sum.shorter;
