@@ -188,7 +188,8 @@ struct scale_result {
 
 /* Adds a figure. */
 void scale_figure(struct scale_result *r, const char *name, double value);
-/* Starts a result about W: who and how large. */
+/* Starts a result about W: who and how large, and the resident memory of the process now, books of
+ * the benchmark included. */
 void scale_result_begin(struct scale_result *r, const struct scale_world *w, const char *mode,
                         const char *what);
 /* Decisions a second and percentiles since scale_mark(), and how much of the GPUs is in use. */

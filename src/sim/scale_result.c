@@ -18,6 +18,7 @@ void scale_result_begin(struct scale_result *r, const struct scale_world *w, con
                                .nodes = w->in->nodes.len,
                                .gpus = w->in->gpus,
                                .hash = w->hash};
+    scale_figure(r, "rss_mib", (double)w->meter->rss_bytes() / (1 << 20));
 }
 
 static int compare(const void *a, const void *b)
