@@ -52,7 +52,7 @@ static int64_t turns_after(struct scale_world *w, uint64_t *turns)
 static void one_by_one(struct scale_world *w, struct scale_result *r)
 {
     VEC(int64_t) placed = {0};
-    int64_t ends = (int64_t)w->running.len / 100, done = 0, first_ns = 0, after_ns = 0;
+    int64_t ends = (int64_t)(w->running.len + 99) / 100, done = 0, first_ns = 0, after_ns = 0;
     uint64_t evictions = w->evictions, first_starts = w->starts, turns = 0;
     bool goes_on = true;
     scale_mark(w);
@@ -90,7 +90,7 @@ static void one_by_one(struct scale_world *w, struct scale_result *r)
 
 static void at_one_instant(struct scale_world *w, struct scale_result *r)
 {
-    size_t ends = w->running.len / 100;
+    size_t ends = (w->running.len + 99) / 100;
     uint64_t starts = w->starts, turns = 0;
     scale_mark(w);
     w->now_ms += 1000;
