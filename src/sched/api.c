@@ -49,6 +49,7 @@ struct sched *sched_create(const struct sched_config *config)
     s->timers = (struct heap)HEAP_INIT(workload_timer_before);
     s->protected_until_ms = INT64_MAX;
     s->freed_epoch = s->outside_epoch = 1;
+    s->search_quota = UINT16_MAX; /* all that a waking ever grants */
     s->placing = mem_new(1, sizeof(*s->placing));
     s->evicting = evicting_new();
     s->states = states_new();
@@ -137,6 +138,12 @@ void sched_destroy(struct sched *s)
     vec_done(&s->domains);
     vec_done(&s->holding);
     vec_done(&s->below);
+    vec_done(&s->queues);
+    vec_done(&s->near);
+    vec_done(&s->parked_jobs);
+    vec_done(&s->open_jobs);
+    vec_done(&s->open);
+    vec_done(&s->free_numbers);
     vec_done(&s->windows);
     vec_done(&s->decisions);
     vec_done(&s->claims);

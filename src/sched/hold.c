@@ -268,8 +268,10 @@ void hold_victim_stopped(struct sched *s, uint64_t workload)
 static void claim_wait(const struct claim *c, int sign)
 {
     struct amounts charge = claim_charge(c);
-    for (struct team *t = c->workload->group->team; t != NULL; t = t->parent)
+    for (struct team *t = c->workload->group->team; t != NULL; t = t->parent) {
         amounts_add(&t->claimed, &charge, sign);
+        t->eased++;
+    }
     fit_take(c->node, c->shape, c->devices, c->device_count, VIEW_THEN, sign);
 }
 

@@ -199,7 +199,7 @@ static struct outlook *outlook_get(struct index *ix, const struct index_key *key
 struct following { /* one view catching up */
     struct sched *s;
     struct outlook *v;
-    const struct states *st;
+    struct states *st;
     const struct layout *l;
     index_score_fn score;
 };
@@ -319,14 +319,15 @@ static void outlook_sync(struct following *f, uint64_t generation)
 {
     struct outlook *v = f->v;
     const struct log *log = &f->st->moved;
+    uint32_t slot;
     scores_grow(v, f->st);
     if (v->generation != generation) /* all scores are old */
         memset(v->scores.items, 0, v->scores.len * sizeof(v->scores.items[0]));
     if (v->layout != f->l->epoch || v->generation != generation || log->end - v->seen > log->cap)
         outlook_make(f);
     else
-        for (uint64_t at = v->seen; at < log->end; at++)
-            slot_update(f, log->ring[at & (log->cap - 1)]);
+        while (states_next_moved(f->st, &v->seen, &slot))
+            slot_update(f, slot);
     v->generation = generation;
     v->seen = log->end;
 }
@@ -387,7 +388,7 @@ bool index_find(struct sched *s, const struct index_question *q, index_score_fn 
 {
     if (!states_serve(q->shape) || q->shape->only_node != 0)
         return false;
-    const struct states *st = states_sync(s, q->key.mask & (MASK(VIEWS) - 1));
+    struct states *st = states_sync(s, q->key.mask & (MASK(VIEWS) - 1));
     if (st == NULL)
         return false;
     struct following f = {s, outlook_get(s->index, &q->key), st, states_layout(s), score};

@@ -22,7 +22,7 @@
 
 #define NODES_MAX 64   /* looked at in one turn */
 #define LOOKS_MAX 16   /* of these for one request, in a large cluster */
-#define NODES_FREE 256 /* so many count as one where all of them are looked at together */
+#define NODES_FREE 32  /* so many count as one where all of them are looked at together */
 
 struct claims VEC_BODY(struct claim);
 
@@ -274,6 +274,11 @@ static bool enough_free(struct sched *s, const struct amounts *need)
             free += (int64_t)n->whole_count * WHOLE_MILLI - n->milli_used[VIEW_THEN];
     }
     return asked <= free;
+}
+
+void move_begin(struct sched *s)
+{
+    s->move_searches -= s->move_searches < NODES_MAX ? s->move_searches : NODES_MAX;
 }
 
 bool move_find(struct sched *s, struct workload *w, const struct gang *gang,

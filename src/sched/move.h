@@ -8,7 +8,9 @@
  * limit stays where it is: it would not start again). Whole workloads move (a rigid gang restarts
  * as one), at most sched_config.moves_max a decision, each smaller than the request and not twice
  * without an outside event, never what is protected by a minimum run time or holds a promise. Node
- * after node is considered, the cheapest set wins; a set without a member that is not needed.
+ * after node is considered, the cheapest set wins; a set without a member that is not needed. For
+ * gangs all nodes are looked at together; what that takes in a large cluster beyond the bound of a
+ * turn, the turns that follow do without.
  *
  * Carrying out: the tasks are evicted (cause consolidate), the room is promised to the request,
  * and the new places are kept in sched.moving until the moved tasks have stopped and start there
@@ -31,6 +33,8 @@ struct move_plan {
 /* Releases the plan; what was carried out has been taken from it. */
 void move_plan_done(struct move_plan *p);
 
+/* A turn begins: it has looked at no nodes yet, but for what the last one looked at too many. */
+void move_begin(struct sched *s);
 /* The cheapest way to make room for W by moving others; nothing is decided. */
 bool move_find(struct sched *s, struct workload *w, const struct gang *gang,
                const struct amounts *need, struct move_plan *ret_plan);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sched/order.h"
 
+#include "sched/parked.h"
 #include "sched/queue.h"
 #include "sched/team.h"
 
@@ -40,19 +41,34 @@ bool order_before(const struct order_key *a, const struct order_key *b)
     return a->team->id < b->team->id;
 }
 
+static bool none_ready(const struct sched *s, const struct team *t, bool idle)
+{
+    return t->ready_count[idle] == 0 && s->open_jobs.len == 0;
+}
+
+/* Of a leaf. */
+static struct line *first_in(const struct sched *s, struct team *t, bool idle)
+{
+    struct line *ready = queue_first(t, idle);
+    struct line *lot = s->open_jobs.len > 0 ? parked_first(s, t, idle) : NULL;
+    if (ready == NULL || (lot != NULL && line_before(lot, ready)))
+        return lot;
+    return ready;
+}
+
 static struct line *next_in(const struct sched *s, struct team *t, bool idle)
 {
     if (team_is_leaf(t))
-        return queue_first(t, idle);
+        return first_in(s, t, idle);
     if (t->next_epoch[idle] == s->order_epoch)
         return t->next_line[idle];
     struct line *best = NULL;
     struct order_key best_key;
     for (size_t i = 0; i < t->children.len; i++) {
         struct team *c = t->children.items[i];
-        if (c->ready_count[idle] == 0)
+        struct line *line = none_ready(s, c, idle) ? NULL : next_in(s, c, idle);
+        if (line == NULL)
             continue;
-        struct line *line = next_in(s, c, idle);
         struct order_key key = order_key(c, &line->need, false);
         if (best == NULL || order_before(&key, &best_key)) {
             best = line;
@@ -66,5 +82,5 @@ static struct line *next_in(const struct sched *s, struct team *t, bool idle)
 
 struct line *order_next(struct sched *s, bool idle)
 {
-    return s->root.ready_count[idle] == 0 ? NULL : next_in(s, &s->root, idle);
+    return none_ready(s, &s->root, idle) ? NULL : next_in(s, &s->root, idle);
 }

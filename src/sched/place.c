@@ -215,7 +215,7 @@ static struct index_question question_of(const struct run *r, const struct shape
         .key = {.shape = shape,
                 .mask =
                     r->mask & ~(MASK_NO_TOPOLOGY | MASK_NO_WINDOW | MASK_NO_TYPES | MASK_MOVING |
-                                MASK_LOOSE),
+                                MASK_LOOSE | MASK_NEAR),
                 .spread = r->job->spread,
                 .rest = r->job->spread ? 0 : rest},
         .shape = shape,
@@ -454,6 +454,12 @@ static bool domain_within(const struct run *r, int level, const struct node *mem
     return r->level < 0 || r->level >= level || member->domain[r->level] == r->domain;
 }
 
+/* Has something left the domain? Where nothing has, who had no place there has none now. */
+static bool is_near(const struct sched *s, uint32_t domain)
+{
+    return domain < s->near.len && s->near.items[domain] == s->wake_gen;
+}
+
 /* Calls TRY for each domain of LEVEL, in node order, until one holds the tasks. The tightest
  * would be better still where several do; node order is what is promised. */
 static bool each_domain(struct run *r, int level, uint32_t present, int *slot_level,
@@ -465,6 +471,8 @@ static bool each_domain(struct run *r, int level, uint32_t present, int *slot_le
     for (uint32_t i = 0; i < count && !found; i++) {
         struct node *const *first = states_domain(r->s, domains[i], &members);
         if ((present != NO_DOMAIN && domains[i] != present) || !domain_within(r, level, first[0]))
+            continue;
+        if ((r->mask & MASK_NEAR) && slot_level == &r->level && !is_near(r->s, domains[i]))
             continue;
         *slot_level = level;
         *slot_domain = domains[i];

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "sched/parked.h"
 #include "sched/shape.h"
 #include "sched/team.h"
 
@@ -80,6 +81,8 @@ static void line_leave(struct sched *s, struct line *line)
         bool idle = group_idle(s, line->group);
         heap_remove(&t->ready[idle], &line->node);
         team_ready(t, idle, -1);
+    } else if (line->calm) {
+        parked_remove(s, line);
     } else if (line->state == LINE_PARKED) {
         if (line->prev != NULL)
             line->prev->next = line->next;
@@ -92,16 +95,34 @@ static void line_leave(struct sched *s, struct line *line)
     line->state = LINE_EMPTY;
 }
 
+/* Another of the same kind might start, because it ends sooner. */
+static bool hangs_on_run_time(enum sched_reason reason)
+{
+    return reason == SCHED_REASON_RESERVED || reason == SCHED_REASON_MAINTENANCE;
+}
+
+static bool stays_calm(const struct line *line)
+{
+    return line->lot != NULL && line->lot->passed == 0 && !line->group->team->typed_path &&
+           !hangs_on_run_time((enum sched_reason)line->reason);
+}
+
+/* The line's head is the one that it is to wait with. */
 static void park(struct sched *s, struct line *line)
 {
     struct team *t = line->group->team;
-    line_leave(s, line);
     line->state = LINE_PARKED;
+    line->parked_gen = s->wake_gen;
+    if (stays_calm(line)) {
+        parked_add(s, line);
+        return;
+    }
     line->prev = NULL;
     line->next = t->parked;
     if (t->parked != NULL)
         t->parked->prev = line;
     t->parked = line;
+    parked_note_team(s, t);
 }
 
 /* Puts a group at the head of its lot's line. */
@@ -119,12 +140,6 @@ static struct group *lot_first(const struct lot *lot, uint32_t from)
         if (lot->groups.items[i]->waiting != NULL)
             return lot->groups.items[i];
     return NULL;
-}
-
-/* Another of the same kind might start, because it ends sooner. */
-static bool hangs_on_run_time(enum sched_reason reason)
-{
-    return reason == SCHED_REASON_RESERVED || reason == SCHED_REASON_MAINTENANCE;
 }
 
 void line_park(struct sched *s, struct line *line, enum sched_reason reason)
@@ -147,9 +162,10 @@ void line_park(struct sched *s, struct line *line, enum sched_reason reason)
             return;
         }
     }
-    park(s, line);
+    line_leave(s, line);
     if (lot != NULL)
         lot_head(lot, line->group); /* a younger one may have been tried */
+    park(s, line);
 }
 
 void line_wake(struct sched *s, struct line *line)
@@ -171,24 +187,23 @@ void queue_wake_first(struct sched *s, struct team *t)
         if (line->tried != s->turn && !group_idle(s, line->group) &&
             (first == NULL || line_before(line, first)))
             first = line;
+    size_t calm = 0;
+    while (calm < t->lots[0].len && t->lots[0].items[calm].line->tried == s->turn)
+        calm++;
+    if (calm < t->lots[0].len &&
+        (first == NULL || line_before(t->lots[0].items[calm].line, first)))
+        first = t->lots[0].items[calm].line;
     if (first != NULL)
         line_wake(s, first);
 }
 
-void queue_wake(struct sched *s, enum chance (*chance)(struct sched *, struct line *))
+void queue_wake(struct sched *s, struct team *t, bool all)
 {
-    size_t it = 0;
-    for (struct team *t; (t = map_next(&s->teams, &it)) != NULL;) {
-        struct line *next;
-        for (struct line *line = t->parked; line != NULL; line = next) {
-            next = line->next;
-            enum chance found = chance == NULL ? CHANCE_ALL : chance(s, line);
-            if (found == CHANCE_NONE)
-                continue;
-            line_wake(s, line);
-            line->searches = found == CHANCE_ALL;
-        }
-    }
+    while (t->parked != NULL)
+        line_wake(s, t->parked);
+    for (int idle = 0; all && idle < 2; idle++)
+        while (t->lots[idle].len > 0)
+            line_wake(s, t->lots[idle].items[t->lots[idle].len - 1].line);
 }
 
 struct line *queue_first(const struct team *t, bool idle)
@@ -358,20 +373,26 @@ static void lot_update(struct sched *s, struct lot *lot)
     struct group *first = lot_first(lot, line->state == LINE_READY ? lot->passed : 0);
     if (first == NULL) {
         first = lot_first(lot, 0);
-        if (line->state == LINE_READY && first != NULL) {
-            park(s, line);
+        bool passed = line->state == LINE_READY && first != NULL;
+        line_leave(s, line);
+        if (passed) {
             lot_head(lot, first);
+            park(s, line);
             return;
         }
-        line_leave(s, line);
         line->head = NULL;
         return;
     }
     if (line->state == LINE_PARKED) {
-        if (group_before(first, line->group))
+        if (group_before(first, line->group)) {
             line_wake(s, line);
-        else
-            lot_head(lot, first); /* its head may have left */
+            return;
+        }
+        uint64_t gen = line->parked_gen;
+        line_leave(s, line);
+        lot_head(lot, first); /* its head may have left */
+        park(s, line);
+        line->parked_gen = gen;
         return;
     }
     bool ready = line->state == LINE_READY;
@@ -424,6 +445,7 @@ void running_add(struct sched *s, struct workload *w)
     if (w->in_running)
         return;
     w->in_running = true;
+    w->group->team->eased++; /* it may be lower than who waits */
     s->running_count++;
     s->young_count += w->started_turn == s->turn;
     tree_insert(&w->group->team->running, &w->run, w->id, runs_before);
@@ -494,6 +516,9 @@ uint32_t queue_position(const struct sched *s, const struct workload *w, uint32_
                        &pending);
     for (const struct line *line = t->parked; line != NULL; line = line->next)
         line_count(line, &probe, w, &before, &pending);
+    for (int idle = 0; idle < 2; idle++)
+        for (size_t i = 0; i < t->lots[idle].len; i++)
+            line_count(t->lots[idle].items[i].line, &probe, w, &before, &pending);
     *ret_pending = pending;
     return before + 1;
 }

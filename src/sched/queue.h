@@ -4,7 +4,9 @@
  * inside a leaf team.
  *
  * A leaf keeps two heaps of lines: work, and idle-only work. A line is READY (in the heap),
- * PARKED (it was tried and nothing has changed since that could help) or EMPTY. The order inside
+ * PARKED (it was tried and nothing has changed since that could help) or EMPTY. A parked lot is
+ * calm (parked.h) unless its chances hang on more than its shape: how long its work runs, or the
+ * types of its team. The order inside
  * a team is class, priority, workloads below their minimum first (then fewest surplus tasks, so
  * that elastic workloads grow in turn), age, id.
  *
@@ -48,14 +50,8 @@ void line_wake(struct sched *s, struct line *line);
 /* The first parked line of a leaf that was not tried in this turn yet is ready again; not idle-
  * only work. */
 void queue_wake_first(struct sched *s, struct team *t);
-/* What a parked line may be woken for. */
-enum chance {
-    CHANCE_NONE,
-    CHANCE_PLACE, /* it may have a place, but is not to have others make way for it */
-    CHANCE_ALL
-};
-/* All parked lines are that have a chance; CHANCE NULL = all. */
-void queue_wake(struct sched *s, enum chance (*chance)(struct sched *, struct line *));
+/* All parked lines of a leaf are that are not calm; or all. */
+void queue_wake(struct sched *s, struct team *t, bool all);
 
 /* Order inside a team: does A come before B? */
 bool line_before(const struct line *a, const struct line *b);

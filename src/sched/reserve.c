@@ -28,10 +28,8 @@ void reserve_begin(struct sched *s)
                                        .before_ms = s->reserved.start_ms,
                                        .wake_gen = s->wake_gen};
     /* The first blocked ones are asked in every turn: what they wait for may have an end now. */
-    size_t it = 0;
-    for (struct team *t; something_ends(s) && (t = map_next(&s->teams, &it)) != NULL;)
-        if (t->parked != NULL)
-            queue_wake_first(s, t);
+    for (size_t i = 0; i < s->queues.len && something_ends(s); i++)
+        queue_wake_first(s, s->queues.items[i]);
     if (w == NULL)
         return;
     if (w->place == PLACE_GROUP)

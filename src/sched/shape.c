@@ -7,6 +7,7 @@
 
 #include "sched/fit.h"
 #include "sched/gang.h"
+#include "sched/parked.h"
 
 const char *string_intern(struct sched *s, const char *text)
 {
@@ -484,6 +485,7 @@ int job_shape_get(struct sched *s, const struct sched_workload *w, struct job_sh
             job = job->next;
         if (job == NULL) {
             job = job_shape_new(w, &parts, hash);
+            job->number = parked_number(s);
             job->next = map_put(&s->job_shapes, hash, job);
         }
         job->refs++;
@@ -507,6 +509,7 @@ void job_shape_put(struct sched *s, struct job_shape *job)
             head = head->next;
         head->next = job->next;
     }
+    parked_number_put(s, job->number);
     for (uint32_t i = 0; i < (job->uniform ? 1 : job->task_count); i++)
         shape_put(s, job->tasks[i].shape);
     free(job->tasks);

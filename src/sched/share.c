@@ -230,6 +230,7 @@ static bool divide_team(const struct sched *s, struct team *t)
         struct team *c = t->children.items[i];
         bool same = quota_same(&before[i], c);
         c->share_due = c->share_due || !same;
+        c->eased += !same;
         changed = changed || !same;
         changed = divide_team(s, c) || changed;
     }

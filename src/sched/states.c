@@ -65,6 +65,7 @@ void states_free(struct state_world *sw)
         free(st->buckets);
         free(st->slot_state);
         free(st->moved.ring);
+        free(st->caught);
         free(st->key);
     }
     layout_done(&sw->layout);
@@ -402,6 +403,13 @@ static void member_add(struct states *st, uint32_t id, bool adds)
 
 /* ---- following the nodes ----------------------------------------------------------------- */
 
+/* 0 where nothing is. */
+static uint32_t slot_serial(const struct states *st, uint32_t slot)
+{
+    uint32_t id = st->slot_state[slot];
+    return id == STATE_NONE ? 0 : st->items.items[id].serial;
+}
+
 static void look_at(struct sched *s, struct states *st, const struct node *n)
 {
     uint32_t id = state_find(st, state_key(s, st, n)), *at = &st->slot_state[n->slot];
@@ -410,8 +418,8 @@ static void look_at(struct sched *s, struct states *st, const struct node *n)
     member_add(st, id, true);
     if (*at != STATE_NONE)
         member_add(st, *at, false);
+    log_add(&st->moved, (uint64_t)slot_serial(st, n->slot) << 32 | n->slot);
     *at = id;
-    log_add(&st->moved, n->slot);
 }
 
 static void look_at_all(struct sched *s, struct states *st)
@@ -425,7 +433,10 @@ static void relayout(struct sched *s, struct states *st, const struct layout *l)
 {
     mask_clear(st);
     free(st->slot_state);
+    free(st->caught);
     st->slot_state = mem_new(l->slot_count, sizeof(*st->slot_state));
+    st->caught = mem_new(l->slot_count, sizeof(*st->caught));
+    st->catching++;
     for (uint32_t i = 0; i < l->slot_count; i++)
         st->slot_state[i] = STATE_NONE;
     log_make(&st->moved, 2 * (size_t)l->slot_count);
@@ -478,6 +489,23 @@ struct states *states_sync(struct sched *s, unsigned mask)
         follow(s, st);
     sw->read = sw->changed.end;
     return st;
+}
+
+bool states_next_moved(struct states *st, uint64_t *seen, uint32_t *ret_slot)
+{
+    while (*seen < st->moved.end) {
+        uint64_t entry = st->moved.ring[(*seen)++ & (st->moved.cap - 1)];
+        uint32_t slot = (uint32_t)entry;
+        if (st->caught[slot] == st->catching) /* what it was at first is what counts */
+            continue;
+        st->caught[slot] = st->catching;
+        if (entry >> 32 == slot_serial(st, slot)) /* it has come back to that */
+            continue;
+        *ret_slot = slot;
+        return true;
+    }
+    st->catching++; /* the next one begins */
+    return false;
 }
 
 bool states_serve(const struct shape *shape)

@@ -21,8 +21,8 @@
  *
  * Change log. Who changes a node says so (states_note(): fit_take() does). For each mask that is in
  * use the noted nodes are looked at before the next question; only those whose state is another one
- * enter the slot log, from which each index learns what to look at. A trial that is undone leaves
- * no trace there. Both logs are rings; who is too far behind starts anew.
+ * enter the slot log, from which each index learns what to look at, with the state before: a trial
+ * that is undone costs a reader nothing. Both logs are rings; who is too far behind starts anew.
  *
  * Invariants. After states_sync() slot_state[] is the state of every node. A state without members
  * is kept for a while, because states come back; its number is not reused before its serial has
@@ -48,7 +48,7 @@ struct state {
 };
 
 struct log { /* the last CAP entries of a sequence */
-    uint32_t *ring;
+    uint64_t *ring;
     size_t cap; /* a power of two */
     uint64_t end;
 };
@@ -59,7 +59,8 @@ struct states { /* for one mask of views */
     uint64_t seen;     /* of the change log */
     uint64_t layout;   /* of the numbering of slots */
     uint32_t *slot_state;
-    struct log moved;  /* slots whose state changed */
+    struct log moved;  /* slots whose state changed, and the serial of the state before */
+    uint32_t *caught, catching; /* by slot: the last catching up that has met it */
     VEC(struct state) items;
     VEC(uint32_t) free; /* numbers */
     uint32_t *buckets;
@@ -119,6 +120,9 @@ bool states_serve(const struct shape *shape);
 /* The states of all nodes in the views of MASK (views alone), up to date; NULL where too
  * many different masks are in use. Valid until the next call that changes a node. */
 struct states *states_sync(struct sched *s, unsigned mask);
+/* Catching up with the slot log from entry SEEN on: the slots whose state is another one than it
+ * was there, each once. False at the end. */
+bool states_next_moved(struct states *st, uint64_t *seen, uint32_t *ret_slot);
 /* The numbering of slots, up to date. */
 const struct layout *states_layout(struct sched *s);
 /* The domains of a topology level, in the order of their first nodes. */
@@ -127,7 +131,7 @@ const uint32_t *states_domains(struct sched *s, int level, uint32_t *ret_count);
 struct node *const *states_domain(struct sched *s, uint32_t domain, uint32_t *ret_count);
 
 /* Appends to a log. */
-static inline void log_add(struct log *l, uint32_t x)
+static inline void log_add(struct log *l, uint64_t x)
 {
     l->ring[l->end++ & (l->cap - 1)] = x;
 }

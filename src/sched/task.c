@@ -61,6 +61,7 @@ static void account(struct sched *s, struct workload *w, uint32_t t, int sign)
         struct amounts charge = task_charge(w, t);
         for (int r = 0; r < SCHED_RESOURCES; r++)
             w->group->team->held_within[r] += charge.v[r] > 0 ? (uint32_t)sign : 0;
+        w->group->team->eased++; /* the rest of it may burst again */
     }
     if (p == TASK_RUNNING && !task->node->up)
         w->lost += (uint32_t)sign;

@@ -25,6 +25,8 @@ void team_free(struct team *t)
 {
     vec_done(&t->children);
     vec_done(&t->types);
+    vec_done(&t->lots[0]);
+    vec_done(&t->lots[1]);
     heap_done(&t->ready[0]);
     heap_done(&t->ready[1]);
     if (t->parent != NULL)
@@ -44,7 +46,16 @@ void team_use(struct team *t, enum view view, const struct amounts *a, bool firm
             amounts_add(&t->firm[view], a, sign);
         if (view == VIEW_THEN)
             t->next_epoch[0] = t->next_epoch[1] = 0;
+        t->eased += sign < 0;
     }
+}
+
+uint64_t team_eased(const struct team *t)
+{
+    uint64_t sum = 0;
+    for (; t != NULL; t = t->parent)
+        sum += t->eased;
+    return sum;
 }
 
 void team_demand(struct team *t, const struct amounts *a, int sign)
@@ -189,6 +200,7 @@ int sched_team_set(struct sched *s, const struct sched_team *team)
     t->age = team->age;
     t->weight = team->weight;
     t->priority = team->priority;
+    t->eased++;
     for (int k = 0; k < SCHED_RESOURCES; k++) {
         t->guarantee[k] = team->guarantee[k];
         t->limit[k] = team->limit[k];
@@ -213,6 +225,11 @@ int sched_team_remove(struct sched *s, uint64_t id)
     if (t->children.len > 0 || t->workloads > 0)
         return -EBUSY;
     child_remove(t->parent, t);
+    for (size_t i = 0; i < s->queues.len && t->in_queues; i++)
+        if (s->queues.items[i] == t) {
+            vec_remove_swap(&s->queues, i);
+            t->in_queues = false;
+        }
     map_del(&s->teams, id);
     team_free(t);
     s->shares_stale = s->quotas_stale = true;

@@ -26,7 +26,10 @@ static inline bool team_is_leaf(const struct team *t)
 
 /* Adds SIGN times AMOUNTS to a sum of the team and of all its ancestors. */
 void team_use(struct team *t, enum view view, const struct amounts *a, bool firm, int sign);
-/* Likewise for what is wanted, running or not. */
+/* Counts, for it and all above, what may open a gate or give a right: something was given back, a
+ * share or quota changed, other work began to run. */
+uint64_t team_eased(const struct team *t);
+/* Adds SIGN times AMOUNTS to what is wanted of it and of all above, running or not. */
 void team_demand(struct team *t, const struct amounts *a, int sign);
 /* So many more lines are ready, or fewer. */
 void team_ready(struct team *t, bool idle, int change);

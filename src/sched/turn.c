@@ -14,6 +14,7 @@
 #include "sched/mix.h"
 #include "sched/move.h"
 #include "sched/order.h"
+#include "sched/parked.h"
 #include "sched/past.h"
 #include "sched/place.h"
 #include "sched/queue.h"
@@ -104,6 +105,7 @@ static bool makes_room(struct sched *s, struct workload *w, const struct gang *g
 
 static void try_line(struct sched *s, struct line *line)
 {
+    wake_line(s, line);
     struct workload *w = line->head;
     struct amounts need = line->need;
     struct gang gang;
@@ -127,14 +129,14 @@ static void try_line(struct sched *s, struct line *line)
             line_park(s, line, why);
     }
     else if (!line->searches || !makes_room(s, w, &gang, &need)) {
-        if (s->search_denied) { /* it has its search in a later turn */
-            line->searched = 0;
-            s->wake_soon = true;
-        }
+        if (s->search_denied) /* it has its search in a later turn */
+            wake_again(s, line);
         reserve_for(s, w, &gang, &need);
         line_park(s, line, why);
     }
     s->search_denied = false;
+    if (why == SCHED_REASON_NO_CAPACITY)
+        wake_shut(s, w->group->job);
     gang_done(&gang);
 }
 
@@ -161,6 +163,7 @@ static void pass(struct sched *s)
         while (hold_starts_first(s, NULL))
             ;
     }
+    parked_shut(s, NULL);
 }
 
 const struct sched_decisions *sched_turn(struct sched *s, int64_t now_ms)
@@ -172,7 +175,8 @@ const struct sched_decisions *sched_turn(struct sched *s, int64_t now_ms)
     s->order_epoch++;
     s->young_count = 0;
     s->leaf_looks = 0;
-    s->place_searches = s->set_searches = s->move_searches = 0;
+    s->place_searches = s->set_searches = 0;
+    move_begin(s);
     vec_clear(&s->decisions);
     arena_reset(&s->arena);
     s->retry_parts = s->wake_soon && !s->put_off && !s->retry && s->protected_until_ms > s->now_ms;

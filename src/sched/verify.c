@@ -11,6 +11,7 @@
 
 #include "sched/fit.h"
 #include "sched/gang.h"
+#include "sched/queue.h"
 #include "sched/task.h"
 #include "sched/team.h"
 #include "sched/tree.h"
@@ -109,6 +110,18 @@ static void check_line(struct check *c, const struct line *line)
              (unsigned long long)line->group->team->id);
 }
 
+static void check_lots(struct check *c, const struct team *t, const struct parked_lots *lots)
+{
+    for (size_t i = 0; i < lots->len; i++) {
+        const struct line *line = lots->items[i].line;
+        check_line(c, line);
+        if (!line->calm || line->state != LINE_PARKED || line->group->team != t ||
+            lots->items[i].shape != line->group->job->number ||
+            (i > 0 && !line_before(lots->items[i - 1].line, line)))
+            fail(c, "team %llu: a parked lot is not in its place", (unsigned long long)t->id);
+    }
+}
+
 static void check_team(struct check *c, const struct team *t)
 {
     const struct sums *sum = sums_of(c, t);
@@ -135,6 +148,8 @@ static void check_team(struct check *c, const struct team *t)
             check_line(c, heap_entry(t->ready[k].items[i], struct line, node));
     for (const struct line *line = t->parked; line != NULL; line = line->next)
         check_line(c, line);
+    for (int k = 0; k < 2; k++)
+        check_lots(c, t, &t->lots[k]);
 }
 
 static void check_device(struct check *c, const struct node *n, uint32_t d)

@@ -2,15 +2,27 @@
 #include "sched/wake.h"
 
 #include "sched/fit.h"
+#include "sched/gang.h"
 #include "sched/gate.h"
 #include "sched/node.h"
+#include "sched/parked.h"
 #include "sched/place.h"
 #include "sched/queue.h"
+#include "sched/team.h"
 #include "sched/units.h"
 
 #define SEARCHES 128   /* lines woken at once for their rights alone */
+#define SEARCHES_LEAST 8
 #define TOUCHED_MAX 32 /* beyond that many nodes it is not worth looking */
 #define MOVE_TRIES 16  /* lines woken at once because others could be moved for them */
+#define LOTS_FEW 1024  /* parked ones, of which each that has any chance is tried */
+
+/* ---- places ------------------------------------------------------------------------------ */
+
+static bool few_wait(const struct sched *s)
+{
+    return s->lots_parked <= LOTS_FEW;
+}
 
 static bool fits_on(struct sched *s, const struct job_shape *job, const struct node *n)
 {
@@ -23,14 +35,8 @@ static bool fits_on(struct sched *s, const struct job_shape *job, const struct n
     return false;
 }
 
-/* Few have a right to evict: whoever is woken may use it. */
-static bool all_may_search(const struct sched *s)
-{
-    return s->search_parts == 1;
-}
-
-/* Has all of a fresh one a place, now or once the stopping tasks are gone? Before a window that
- * depends on how long it runs. */
+/* Has all of a fresh one a place, now or once the stopping tasks are gone, that it had not before?
+ * Before a window that depends on how long it runs. */
 static bool has_place(struct sched *s, struct job_shape *job)
 {
     struct gang gang;
@@ -38,81 +44,224 @@ static bool has_place(struct sched *s, struct job_shape *job)
         return true;
     if (!gang_next(job, NULL, &gang))
         return false;
-    bool now = place_gang(s, job, NULL, &gang, MASK_START);
-    bool later = !now && s->stopping > 0 && place_gang(s, job, NULL, &gang, MASK(VIEW_THEN));
+    bool has = place_gang(s, job, NULL, &gang, MASK_START | MASK_NEAR) ||
+               (s->stopping > 0 && place_gang(s, job, NULL, &gang, MASK(VIEW_THEN) | MASK_NEAR));
     gang_done(&gang);
-    if (!now)
-        job->no_place_epoch = s->freed_epoch;
-    return now || later;
+    return has;
 }
 
-/* May it have a place that it had not before, because something left? Asked once a waking for
- * each shape. */
+static void near_mark(struct sched *s, const struct node *n)
+{
+    while (s->near.len <= s->domains.len)
+        vec_push(&s->near, 0);
+    for (size_t level = 0; level < s->levels.len; level++)
+        s->near.items[n->domain[level]] = s->wake_gen;
+}
+
+/* May it have a place that it had not before, because something left? */
 static bool gained_place(struct sched *s, struct job_shape *job)
 {
-    if (job->chance_gen == s->wake_gen)
-        return job->chance;
     bool chance = s->touched.len > TOUCHED_MAX;
     for (size_t i = 0; i < s->touched.len && !chance; i++)
         chance = node_takes(s->touched.items[i]) && fits_on(s, job, s->touched.items[i]);
-    job->chance_gen = s->wake_gen;
-    job->chance = chance && (all_may_search(s) || has_place(s, job));
-    return job->chance;
+    return chance && (few_wait(s) || has_place(s, job));
 }
 
-/* Enough may be free in all, but scattered. */
+static bool known_placeless(const struct sched *s, const struct job_shape *job)
+{
+    return job->no_place_epoch == s->freed_epoch &&
+           (s->stopping == 0 || job->no_later_epoch == s->freed_epoch);
+}
+
+static bool lost_place(struct sched *s, struct job_shape *job)
+{
+    return known_placeless(s, job) || !has_place(s, job);
+}
+
+void wake_shut(struct sched *s, const struct job_shape *job)
+{
+    if (s->open.items[job->number] && !few_wait(s) && known_placeless(s, job))
+        parked_shut(s, lost_place);
+}
+
+/* ---- rights ------------------------------------------------------------------------------ */
+
+struct grants { /* of one waking */
+    unsigned searches, moves; /* that may still be granted */
+    bool cut;                 /* somebody was refused: the next waking begins there */
+    bool over;                /* a search was refused */
+};
+
+/* What is free in all; it may be scattered. */
+static int64_t free_milli(const struct sched *s)
+{
+    return s->capacity.v[SCHED_GPU_MILLI] - s->root.used[VIEW_THEN].v[SCHED_GPU_MILLI];
+}
+
 static bool others_may_move(const struct sched *s, const struct line *line)
 {
     int64_t need = line->need.v[SCHED_GPU_MILLI];
-    int64_t free = s->capacity.v[SCHED_GPU_MILLI] - s->root.used[VIEW_THEN].v[SCHED_GPU_MILLI];
-    return need > 0 && need <= free && !group_idle(s, line->group) &&
+    return need > 0 && need <= free_milli(s) &&
            gate_open(line->group, &line->need, MASK(VIEW_THEN), NULL);
 }
 
-/* May others make way for it, and is it its turn to look for them? */
-static bool search_due(struct sched *s, struct line *line)
+/* One more of COUNT, or the first that is refused. */
+static bool grant(struct sched *s, struct grants *g, unsigned *count, size_t team, size_t lot)
 {
-    if (!units_may_exist(s, line->group, &line->need))
-        return others_may_move(s, line) &&
-               s->movables++ % s->move_parts == s->wake_gen % s->move_parts;
-    s->claimants++;
-    if (line->searched == s->change_gen)
-        return false;
-    if (line->lot->hash % s->search_parts != s->wake_gen % s->search_parts) {
-        s->wake_soon = true;
-        return false;
+    if (*count > 0) {
+        --*count;
+        return true;
     }
-    line->searched = s->change_gen;
-    return true;
+    if (!g->cut) {
+        s->search_team = team;
+        s->search_lot = lot;
+    }
+    g->cut = true;
+    return false;
 }
 
-static enum chance chance_of(struct sched *s, struct line *line)
+/* Wakes those of the lots from index FROM to TO of the INDEX-th leaf that may have others make way,
+ * as far as it is granted. */
+static void leaf_wake(struct sched *s, struct grants *g, size_t index, size_t from, size_t to)
 {
-    if (line->lot == NULL || line->reason == SCHED_REASON_RESERVED ||
-        line->reason == SCHED_REASON_MAINTENANCE)
-        return CHANCE_ALL;
-    if (line->group->team->typed_path) /* what left may have left room on other nodes of its type */
-        return CHANCE_ALL;
-    if (line->reason == SCHED_REASON_TEAM_LIMIT &&
-        gate_open(line->group, &line->need, MASK_START, NULL))
-        return CHANCE_ALL;
-    bool place = gained_place(s, line->group->job);
-    if ((place && all_may_search(s)) || search_due(s, line))
-        return CHANCE_ALL;
-    return place ? CHANCE_PLACE : CHANCE_NONE;
+    struct team *t = s->queues.items[index];
+    bool all = from == 0 && to >= t->lots[0].len, rights = false;
+    size_t left = to < t->lots[0].len ? to - from : t->lots[0].len - from;
+    int64_t least = INT64_MAX;
+    for (size_t i = from; left > 0; left--) {
+        struct line *line = t->lots[0].items[i].line;
+        bool right = units_may_exist(s, line->group, &line->need), wakes = false;
+        int64_t need = line->need.v[SCHED_GPU_MILLI];
+        least = need > 0 && need < least ? need : least;
+        rights = rights || right;
+        if (right && line->searched != s->change_gen) {
+            wakes = grant(s, g, &g->searches, index, i);
+            g->over = g->over || !wakes;
+            line->searched = wakes ? s->change_gen : line->searched;
+        } else if (!right && others_may_move(s, line)) {
+            wakes = grant(s, g, &g->moves, index, i);
+        }
+        if (g->over)
+            return;
+        if (wakes)
+            line_wake(s, line); /* it leaves the array */
+        else
+            i++;
+    }
+    if (!all)
+        return;
+    t->searched_gen = s->change_gen;
+    t->quiet = rights ? QUIET_NEVER : team_eased(t);
+    t->least_milli = least;
+}
+
+/* Is there nobody in the leaf who could have anything granted? */
+static bool leaf_rests(const struct sched *s, const struct grants *g, const struct team *t)
+{
+    if (t->lots[0].len == 0)
+        return true;
+    bool quiet = s->root.idle_running == 0 && t->quiet == team_eased(t);
+    return (quiet && (g->moves == 0 || t->least_milli > free_milli(s))) ||
+           (!quiet && t->searched_gen == s->change_gen);
+}
+
+/* No more than the last waking had time for, then more and more again. */
+static unsigned searches_granted(struct sched *s)
+{
+    s->search_quota = s->search_cut ? s->search_quota / 2 : 2 * s->search_quota;
+    if (s->search_quota < SEARCHES_LEAST)
+        s->search_quota = SEARCHES_LEAST;
+    if (s->search_quota > SEARCHES)
+        s->search_quota = SEARCHES;
+    s->search_cut = false;
+    return s->search_quota;
+}
+
+/* Once round the leaves, from where the last waking refused somebody. */
+static void rights_wake(struct sched *s)
+{
+    struct grants g = {.searches = searches_granted(s), .moves = MOVE_TRIES};
+    size_t count = s->queues.len, first = s->search_team < count ? s->search_team : 0;
+    size_t lot = first == s->search_team ? s->search_lot : 0;
+    for (size_t k = 0; k <= count && count > 0 && !g.over; k++) {
+        size_t index = (first + k) % count;
+        const struct team *t = s->queues.items[index];
+        size_t from = k == 0 && lot < t->lots[0].len ? lot : 0;
+        size_t to = k == count ? lot : SIZE_MAX;
+        if ((k == count && lot == 0) || leaf_rests(s, &g, t))
+            continue;
+        leaf_wake(s, &g, index, from, to);
+    }
+    s->wake_soon = s->wake_soon || g.over;
+}
+
+/* ---- waking ------------------------------------------------------------------------------ */
+
+/* Those of the leaf's lots whose gate has opened. */
+static void limited_wake(struct sched *s, struct team *t)
+{
+    uint64_t eased = t->limited > 0 ? team_eased(t) : 0;
+    if (t->limited == 0 || eased == t->eased_seen)
+        return;
+    t->eased_seen = eased;
+    for (int idle = 0; idle < 2; idle++)
+        for (size_t i = 0; i < t->lots[idle].len;) {
+            struct line *line = t->lots[idle].items[i].line;
+            if (line->reason == SCHED_REASON_TEAM_LIMIT &&
+                gate_open(line->group, &line->need, MASK_START, NULL))
+                line_wake(s, line); /* it leaves the array */
+            else
+                i++;
+        }
+}
+
+/* Forgets the leaves where nothing is parked any more. */
+static void queues_tidy(struct sched *s)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < s->queues.len; i++) {
+        struct team *t = s->queues.items[i];
+        t->in_queues = t->parked != NULL || t->lots[0].len + t->lots[1].len > 0;
+        if (t->in_queues)
+            s->queues.items[kept++] = t;
+    }
+    s->queues.len = kept;
 }
 
 void wake_lines(struct sched *s)
 {
     s->wake_gen++;
     s->change_gen += !s->retry_parts;
-    s->search_parts = 1 + s->claimants / SEARCHES;
-    s->claimants = 0;
-    s->move_parts = 1 + s->movables / MOVE_TRIES;
-    s->movables = 0;
-    queue_wake(s, s->retry_all ? NULL : chance_of);
+    parked_shut(s, NULL);
+    queues_tidy(s);
+    for (size_t i = 0; i < s->queues.len; i++) {
+        queue_wake(s, s->queues.items[i], s->retry_all);
+        limited_wake(s, s->queues.items[i]);
+    }
+    for (size_t i = 0; i < s->touched.len; i++)
+        near_mark(s, s->touched.items[i]);
+    for (size_t i = 0; i < s->parked_jobs.len && s->touched.len > 0; i++)
+        if (gained_place(s, s->parked_jobs.items[i]))
+            parked_open(s, s->parked_jobs.items[i]);
+    rights_wake(s);
     s->retry = s->retry_all = s->retry_parts = false;
     for (size_t i = 0; i < s->touched.len; i++)
         s->touched.items[i]->touched = false;
     vec_clear(&s->touched);
+}
+
+void wake_line(struct sched *s, struct line *line)
+{
+    if (line->state != LINE_PARKED)
+        return;
+    line_wake(s, line);
+    line->searches = few_wait(s);
+}
+
+void wake_again(struct sched *s, struct line *line)
+{
+    line->searched = 0;
+    line->group->team->searched_gen = 0;
+    s->search_cut = true;
+    s->wake_soon = true;
 }

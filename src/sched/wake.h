@@ -27,10 +27,19 @@
  * Who has no right may still have others moved (move.h) if enough is free in all: each waking tries
  * a few of these, in turn.
  *
- * Searches for victims are what a turn costs most. Where more than SEARCHES lines have nothing
- * but a right to evict, each waking takes a part of them, and the turns go on (sched_next_ms()
- * says at once) until all have had their search. Others are woken there only if their shape has a
- * place, and do not search where they find it taken.
+ * How they are found. A parked lot counts as ready again when its shape may have a place on a node
+ * that something left (parked.h): asked once for each shape. It is woken by itself when its gate is
+ * open, or for its rights. Lines that are not calm (queue.h) are woken by every waking.
+ *
+ * Searches for victims are what a turn costs most. At most SEARCHES lots are woken at once for
+ * their rights, leaf after leaf, and fewer where the last ones took too long (evict.h); the turns
+ * go on (sched_next_ms() says at once) until all have had their search. A leaf is passed over as
+ * long as nothing has changed that could give one of its lots a right (team.quiet).
+ *
+ * Few or many. Up to LOTS_FEW parked lots, whoever is tried for a place also searches where it
+ * finds none. Beyond that a shape is open only if all of its gang has a place, and shut when that
+ * is taken (wake_shut()); who is tried for a place does not search out of turn. So what an end of
+ * work costs depends on the shapes and leaves that wait, and not on how many workloads.
  */
 #ifndef ALLOT_SCHED_WAKE_H
 #define ALLOT_SCHED_WAKE_H
@@ -39,5 +48,12 @@
 
 /* Wakes what has a chance, or all if quota or inventory changed; clears the marks. */
 void wake_lines(struct sched *s);
+
+/* The line is to be tried: a parked one becomes a ready one. */
+void wake_line(struct sched *s, struct line *line);
+/* It has its search for victims in a later turn. */
+void wake_again(struct sched *s, struct line *line);
+/* One of this shape was found to have no place: so have all, and perhaps others. */
+void wake_shut(struct sched *s, const struct job_shape *job);
 
 #endif

@@ -54,6 +54,7 @@ enum view { VIEW_NOW, VIEW_THEN, VIEW_PLAN, VIEW_EMPTY, VIEWS };
 #define MASK_NO_TYPES (1U << 22)    /* as if no team had a quota per GPU type */
 #define MASK_LOOSE (1U << 23)       /* share the emptiest devices instead of the fullest */
 #define MASK_NO_WINDOW (1U << 21)   /* as if no node had a maintenance window */
+#define MASK_NEAR (1U << 24)        /* a gang that is bound to a domain: those in sched.near only */
 #define MASK_MOVING (1U << 20)      /* place the running tasks that are out on trial instead */
 
 #define WHOLE_MILLI 1000
@@ -125,8 +126,8 @@ struct job_shape { /* of a whole workload */
     uint64_t possible_epoch;     /* of sched.inventory_epoch: an empty inventory could hold it */
     uint64_t no_place_epoch;     /* of sched.freed_epoch: the minimum had no place then */
     uint64_t no_later_epoch;     /* likewise in VIEW_THEN */
-    uint64_t chance_gen;         /* of sched.wake_gen: `chance` was found then */
-    bool chance;                 /* some of it fits where something left */
+    uint32_t number;             /* see parked.h */
+    uint32_t parked, parked_at;  /* lots of it that are parked; where in sched.parked_jobs */
 };
 
 /* ---- tasks and workloads ----------------------------------------------------------------- */
@@ -212,8 +213,12 @@ struct short_gang { /* below its minimum */
 enum line_state { LINE_EMPTY, LINE_READY, LINE_PARKED };
 
 struct line {
-    struct heap_node node;    /* in team->ready[idle], when LINE_READY */
-    struct line *prev, *next; /* in team->parked, when LINE_PARKED */
+    union {
+        struct heap_node node;        /* in team->ready[idle], when LINE_READY */
+        struct {
+            struct line *prev, *next; /* in team->parked, when LINE_PARKED and not calm */
+        };
+    };
     struct lot *lot;          /* NULL: a workload's own line */
     struct group *group;      /* of the head; a parked lot: which was tried */
     struct workload *head;    /* who is next */
@@ -224,6 +229,8 @@ struct line {
     uint8_t state;            /* enum line_state */
     uint8_t reason;           /* enum sched_reason of the last failure */
     bool searches;            /* it may have others make way for it; see wake.h */
+    bool calm;                /* in team->lots, when LINE_PARKED */
+    uint64_t parked_gen;      /* of sched.wake_gen when it was last parked */
 };
 
 struct lot {
@@ -254,6 +261,16 @@ struct type_quota {   /* see types.h */
     int64_t guarantee, limit;
     int64_t used[VIEWS], firm[VIEWS];
 };
+
+#define QUIET_NEVER UINT64_MAX
+
+struct parked_lot {
+    struct line *line;
+    uint32_t shape; /* number of its job_shape */
+};
+
+/* In the order of the leaf's queue; see parked.h. */
+struct parked_lots VEC_BODY(struct parked_lot);
 
 struct type_room {
     const char *type;
@@ -289,7 +306,17 @@ struct team {
     struct heap ready[2];
     struct line *next_line[2]; /* of the subtree, see order.h */
     uint64_t next_epoch[2];    /* of sched.order_epoch when it was found; 0 = to be found */
-    struct line *parked;
+    struct line *parked;             /* those that each waking wakes */
+    struct parked_lots lots[2];      /* the others; see parked.h */
+    uint32_t looked[2];              /* no lot before that one is open */
+    uint64_t looked_gen[2];          /* of sched.wake_gen when that was found */
+    uint32_t limited;                /* of the lots, such as a gate keeps waiting */
+    uint64_t eased;                  /* counts what may give it more room or right; team_eased() */
+    uint64_t eased_seen;             /* of the whole path, when its gates were last looked at */
+    uint64_t searched_gen;           /* of sched.change_gen when all its lots had their search */
+    uint64_t quiet;                  /* team_eased() when none of its lots had a right to evict */
+    int64_t least_milli;             /* least need of its lots then */
+    bool in_queues;                  /* listed in sched.queues */
     struct tree_node *running;       /* preemptible workloads, last victim first */
     uint32_t elastic_running;        /* of these, such as may have surplus tasks */
     uint32_t idle_running;           /* of these, idle-only ones, in the subtree */
@@ -388,10 +415,16 @@ struct sched {
     uint64_t wake_gen;          /* counts wakings */
     uint64_t change_gen;        /* counts wakings that had a cause */
     bool retry_parts;           /* the coming waking only goes on with the last */
-    uint32_t search_parts;      /* of which each waking takes one */
-    uint32_t claimants;         /* lines with a right to evict, at the last waking */
-    uint32_t movables;          /* lines for which others may be moved, likewise */
-    uint32_t move_parts;        /* of which each waking takes one */
+    VEC(struct team *) queues;  /* leaves with parked lines, and some that had such */
+    size_t search_team, search_lot;     /* where the coming waking begins to look for rights */
+    unsigned search_quota;              /* searches that the coming waking grants */
+    bool search_cut;                    /* some had no time */
+    VEC(uint64_t) near; /* by domain: sched.wake_gen when something had left it at a waking */
+    VEC(struct job_shape *) parked_jobs; /* shapes of parked lots; see parked.h */
+    VEC(struct job_shape *) open_jobs;  /* of these, such as have a place */
+    VEC(bool) open;                     /* by number of the shape */
+    VEC(uint32_t) free_numbers;
+    size_t lots_parked;
     uint64_t turn;              /* counts turns */
     uint64_t order_epoch;       /* counts turns and changes of shares */
     unsigned place_searches;    /* of evict.c, in this turn */
@@ -419,7 +452,7 @@ struct sched {
     struct arena arena;            /* device lists of the decisions */
     VEC(struct claim) claims;      /* of waiting work, inside a turn; see hold.h */
     VEC(struct claim) moving;      /* of work that is being moved; see move.h */
-    unsigned move_searches;        /* of move.c, in this turn */
+    unsigned move_searches;        /* of move.c, in this turn, or too many before */
     size_t move_cursor;            /* of move.c: where the next look at nodes begins */
     int64_t move_room;             /* less what is in use: at least what is free, in milli-GPU */
     bool move_room_stale;
