@@ -73,20 +73,13 @@ static const char *team_text(struct cli *cli, struct model_team t)
     return arena_strdup(&cli->arena, strbuf_str(&b));
 }
 
-/* Only the fields that model_team_decode() knows; the API adds live figures. */
-static int decode_found(struct cli *cli, struct json_object *found, struct model_team *t,
-                        struct err *err)
+static int decode_found(struct cli *cli, struct json_object *found, const char *name,
+                        struct model_team *t, struct err *err)
 {
-    static const char *const fields[] = {"name",     "parent",    "weight",
-                                         "priority", "guarantee", "limit"};
-    _cleanup_json_ struct json_object *plain = json_object_new_object();
+    _cleanup_json_ struct json_object *settings = cli_team_settings(found, name);
 
-    for (size_t i = 0; i < ARRAY_LEN(fields); i++)
-        if (cli_json_get(found, fields[i]))
-            json_object_object_add(plain, fields[i],
-                                   json_object_get(cli_json_get(found, fields[i])));
     model_team_init(t);
-    return model_team_decode(plain, &cli->arena, t, err);
+    return model_team_decode(settings, &cli->arena, t, err);
 }
 
 static int apply_team(struct report *rep, const struct cli_apply_item *item, struct err *err)
@@ -104,7 +97,7 @@ static int apply_team(struct report *rep, const struct cli_apply_item *item, str
     if (r == 0) {
         struct model_team before;
 
-        r = decode_found(cli, found, &before, err);
+        r = decode_found(cli, found, item->manifest.name, &before, err);
         if (r < 0)
             return r;
         outcome = strcmp(team_text(cli, before), team_text(cli, *item->team)) == 0 ? UNCHANGED

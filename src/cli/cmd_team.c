@@ -186,28 +186,6 @@ static int apply_options(struct json_object *team, const struct cli_args *args, 
     return r;
 }
 
-/* What a person may set, taken over from FOUND (may be NULL). */
-static struct json_object *editable(struct json_object *found, const char *name)
-{
-    static const char *const fields[] = {"parent",    "weight", "priority",
-                                         "guarantee", "limit",  "quota"};
-    static const char *const derived[] = {"gpu", "cpu", "memory", "gpu_types"};
-    struct json_object *team = json_object_new_object();
-    const char *quota = cli_json_text(found, "quota");
-
-    json_object_object_add(team, "name", json_object_new_string(name));
-    for (size_t i = 0; i < ARRAY_LEN(fields); i++) {
-        struct json_object *v = cli_json_get(found, fields[i]);
-
-        if (v)
-            json_object_object_add(team, fields[i], json_object_get(v));
-    }
-    /* the limit of a hard quota follows the guarantee */
-    for (size_t i = 0; quota && strcmp(quota, "hard") == 0 && i < ARRAY_LEN(derived); i++)
-        json_object_object_del(cli_json_get(team, "limit"), derived[i]);
-    return team;
-}
-
 static int check_team(struct cli *cli, struct json_object *team, struct err *err)
 {
     struct model_team decoded;
@@ -228,7 +206,7 @@ static int run_set(struct cli *cli, const struct cli_args *args)
 
     if (r < 0 && r != -ENOENT)
         return cli_fail(cli, &err);
-    team = editable(found, name);
+    team = cli_team_settings(found, name);
     r = apply_options(team, args, &err);
     if (r == 0)
         r = check_team(cli, team, &err);

@@ -127,3 +127,24 @@ void cli_print_warnings(struct cli *cli, struct json_object *reply)
                          &cli->arena, "warning: %s",
                          cli_safe(cli, json_object_get_string(cli_json_at(reply, "warnings", i)))));
 }
+
+struct json_object *cli_team_settings(struct json_object *found, const char *name)
+{
+    static const char *const fields[] = {"parent",    "weight", "priority",
+                                         "guarantee", "limit",  "quota"};
+    static const char *const derived[] = {"gpu", "cpu", "memory", "gpu_types"};
+    struct json_object *team = json_object_new_object();
+    const char *quota = cli_json_text(found, "quota");
+
+    json_object_object_add(team, "name", json_object_new_string(name));
+    for (size_t i = 0; i < ARRAY_LEN(fields); i++) {
+        struct json_object *v = cli_json_get(found, fields[i]);
+
+        if (v)
+            json_object_object_add(team, fields[i], json_object_get(v));
+    }
+    /* the limit of a hard quota follows the guarantee */
+    for (size_t i = 0; quota && strcmp(quota, "hard") == 0 && i < ARRAY_LEN(derived); i++)
+        json_object_object_del(cli_json_get(team, "limit"), derived[i]);
+    return team;
+}

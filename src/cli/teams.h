@@ -28,4 +28,9 @@ const char *cli_guarantee_note(struct cli *cli, struct json_object *list);
  * each on cli->err. */
 void cli_print_warnings(struct cli *cli, struct json_object *reply);
 
+/* What a person may set of the team FOUND (may be NULL: nothing yet), called NAME, as a PUT takes
+ * it: without live figures, and without the limits that follow from a hard quota. To be released
+ * with json_object_put(). */
+struct json_object *cli_team_settings(struct json_object *found, const char *name);
+
 #endif

@@ -5,9 +5,9 @@
 #include <inttypes.h>
 #include <json-c/json.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/qty.h"
-#include "base/text.h"
 #include "model/check.h"
 
 #define STRING_BYTES_MAX 4095
@@ -52,19 +52,14 @@ int model_json_read_string(struct json_object *v, struct arena *a, void *out, st
 int model_json_read_name(struct json_object *v, struct arena *a, void *out, struct err *err)
 {
     const char *text = NULL;
-    size_t len = 0;
-    int r;
+    int r = model_json_read_string(v, a, &text, err);
 
-    if (v == NULL)
-        return 0;
-    r = read_text(v, STRING_BYTES_MAX, &text, &len, err);
-    if (r < 0)
+    if (r < 0 || text == NULL)
         return r;
-    r = model_check_name(text, len, err);
-    if (r < 0)
-        return r;
-    *(const char **)out = arena_strndup(a, text, len);
-    return 0;
+    r = model_check_name(text, strlen(text), err);
+    if (r == 0)
+        *(const char **)out = text;
+    return r;
 }
 
 int model_json_read_bool(struct json_object *v, struct arena *a, void *out, struct err *err)

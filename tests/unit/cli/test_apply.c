@@ -154,6 +154,19 @@ static void circles_and_doubles_are_refused(void **state)
     assert_string_equal(fake_calls(), "");
 }
 
+static void a_hard_quota_is_left_alone(void **state)
+{
+    (void)state;
+    fake_answer("GET /v1/teams/x", 200,
+                "{\"id\":3,\"version\":2,\"name\":\"x\",\"quota\":\"hard\",\"weight\":1,"
+                "\"priority\":100,\"guarantee\":{\"gpu\":4,\"cpu\":0,\"memory\":\"0\","
+                "\"gpu_types\":{\"H100\":2}},\"limit\":{\"gpu\":4,\"cpu\":null,\"memory\":null,"
+                "\"volumes\":null,\"gpu_types\":{\"H100\":2}},\"used\":{\"gpu\":1}}");
+    assert_int_equal(
+        apply(TEAM("x", "{quota: hard, guarantee: {gpu: 4, gpu_types: {H100: 2}}}"), NULL), 0);
+    assert_string_equal(fake_out, "team x unchanged\n");
+}
+
 static void a_resource_quota_becomes_a_team(void **state)
 {
     (void)state;
@@ -211,6 +224,7 @@ int main(void)
         TEST(a_team_that_is_nowhere_stops_everything),
         TEST(promising_too_much_is_noted),
         TEST(circles_and_doubles_are_refused),
+        TEST(a_hard_quota_is_left_alone),
         TEST(a_resource_quota_becomes_a_team),
         TEST(folders_are_read_by_name),
         TEST(files_are_submitted_together),
