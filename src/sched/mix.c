@@ -5,10 +5,15 @@
 #include <string.h>
 
 #include "sched/shape.h"
+#include "sched/worth.h"
 
 #define JOB_TASKS_MAX 256 /* of one workload that count: no single one changes the mix at once */
-#define WEIGHT_ONE 10     /* of a request for one device, or none */
-#define WEIGHT_MORE 7     /* for each further device */
+#define WEIGHT_ONE 2      /* of a request for one device, or none */
+#define WEIGHT_MORE 5     /* for each further device */
+#define WORTH_RARE 256    /* 1 in so many fractions is too rare to count with */
+#define HOLES_FEW 16      /* on so many devices holes and fragmentation weigh alike */
+#define CPU_PLENTY (1LL << 40) /* a node without a limit */
+#define CPU_SCARCE 15          /* CPU is if so many 16ths of the inventory's are asked for */
 #define SCARCITY_MAX (64 * SCORE_ONE)
 
 struct counted {
@@ -136,9 +141,10 @@ void mix_kind_set(struct sched *s, struct node *n)
     n->kind = (uint32_t)m->kinds.len;
 }
 
-/* GPU of the inventory by kind, in milli; nodes that are down are part of it. */
+/* GPU of the inventory by kind, in milli, and its CPU; nodes that are down are part of it. */
 struct capacity {
     int64_t milli[SCORE_KINDS_MAX + 1], all;
+    int64_t cpu;
 };
 
 static struct capacity capacity_of(const struct sched *s)
@@ -148,6 +154,7 @@ static struct capacity capacity_of(const struct sched *s)
         const struct node *n = s->node_list.items[i];
         c.milli[n->kind] += (int64_t)n->whole_count * WHOLE_MILLI;
         c.all += (int64_t)n->whole_count * WHOLE_MILLI;
+        c.cpu += n->cpu < CPU_PLENTY ? n->cpu : CPU_PLENTY;
     }
     return c;
 }
@@ -293,16 +300,51 @@ static void weights_add(struct score_mix *f, const struct part *p)
     }
 }
 
-/* What the parts take in all, in shares of a workload: GPU and CPU per task. */
-static void ratio_make(struct score_mix *f, const struct parts *parts)
+/* CPU that a GPU should have left: what its task takes along. Tasks without GPU find room on
+ * nodes that have CPU to spare; only where nearly all CPU is asked for they count too. */
+static void ratio_make(struct score_mix *f, const struct parts *parts, const struct capacity *c)
 {
-    __int128 milli = 0, cpu = 0;
+    __int128 milli = 0, own = 0, all = 0;
     for (size_t i = 0; i < parts->items.len; i++) {
         const struct part *p = &parts->items.items[i];
-        milli += (__int128)p->share * p->milli * p->device_count;
-        cpu += (__int128)p->share * p->cpu;
+        milli += (__int128)p->tasks * p->milli * p->device_count;
+        own += p->device_count > 0 ? (__int128)p->tasks * p->cpu : 0;
+        all += (__int128)p->tasks * p->cpu;
     }
-    f->cpu_per_gpu = milli > 0 ? (int64_t)(cpu * WHOLE_MILLI / milli) : 0;
+    if (all * c->all * 16 >= milli * c->cpu * CPU_SCARCE)
+        own = all;
+    f->cpu_per_gpu = milli > 0 ? (int64_t)(own * WHOLE_MILLI / milli) : 0;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const struct worth_size *x = a, *y = b;
+    if (x->number != y->number)
+        return x->number > y->number ? -1 : 1;
+    return x->milli < y->milli ? -1 : 1;
+}
+
+/* What holes are worth to the parts that ask for less than a device. */
+static void holes_make(struct score_mix *f, const struct parts *parts, const struct capacity *c)
+{
+    int64_t number[WHOLE_MILLI] = {0}, all = 0;
+    struct worth_size sizes[WHOLE_MILLI];
+    uint32_t count = 0, kept = 0;
+    for (size_t i = 0; i < parts->items.len; i++) {
+        const struct part *p = &parts->items.items[i];
+        if (p->device_count == 0 || p->milli >= WHOLE_MILLI)
+            continue;
+        number[p->milli] += p->tasks * p->device_count;
+        all += p->tasks * p->device_count;
+    }
+    for (int32_t milli = 1; milli < WHOLE_MILLI; milli++)
+        if (number[milli] > 0)
+            sizes[count++] = (struct worth_size){milli, number[milli]};
+    qsort(sizes, count, sizeof(sizes[0]), by_number);
+    while (kept < count && kept < WORTH_SIZES_MAX && sizes[kept].number >= all / WORTH_RARE)
+        kept++;
+    worth_make(sizes, kept, f->worth);
+    f->holes_permille = c->all * 1000 / (c->all + (int64_t)HOLES_FEW * WHOLE_MILLI);
 }
 
 /* Could a node of that kind hold it, if it were empty? */
@@ -380,7 +422,8 @@ static void form_make(const struct sched *s, struct mix *m, const struct capacit
     for (size_t i = 0; i < parts.items.len; i++)
         if (parts.items.items[i].device_count > 0)
             weights_add(f, &parts.items.items[i]);
-    ratio_make(f, &parts);
+    ratio_make(f, &parts, capacity);
+    holes_make(f, &parts, capacity);
     scarcity_make(f, m, &parts, capacity);
     vec_done(&parts.items);
     f->generation++;

@@ -15,10 +15,15 @@
  * Use. score.h needs the mix in a form made for fast questions: struct score_mix. It is made
  * anew when the inventory is another one, or when the counts have moved away by more than
  * MIX_DRIFT of their weight: a steady mix keeps its generation, and with it every score that is
- * cached. A request for k devices weighs 1 + 0.7 (k - 1) times its number: large holes take long
+ * cached. A request for k devices weighs 1 + 2.5 (k - 1) times its number: large holes take long
  * to come back. One GPU and a whole node are always in the mix, so that such holes are kept
  * before anything has been seen. The heaviest requests come first; what the tables do not hold is
- * left out.
+ * left out. Requests for parts of devices give the worth of holes (worth.h); it is made of the
+ * mix alone, as if there were many devices, and counts N / (N + 16) on N of them.
+ *
+ * CPU. A GPU should keep as much CPU as its tasks take along. Tasks without GPU do not count: they
+ * go where CPU is left over. Only where all tasks together ask for nearly all CPU of the inventory
+ * nothing will be left over, and they count too.
  *
  * Kinds. Nodes of the same type, CPU, memory and number of devices are of one kind; kind 0 stands
  * for all beyond SCORE_KINDS_MAX.

@@ -7,14 +7,16 @@
 #include "sched/shape.h"
 
 /* Weights, chosen on one half of the public traces' shuffles; see docs/benchmarks.md. */
-#define LEFTOVER_MILLI 30   /* a wholly free node of the largest kind, against a full one */
-#define STARVE_PERMILLE 400 /* of a GPU that cannot be fed */
-#define SCARCE_PERMILLE 2000
+#define FRAGMENT_PERMILLE 100 /* of useful idle GPU, beside holes; without them 1000 */
+#define LEFTOVER_MILLI 30     /* a wholly free node of the largest kind, against a full one */
+#define STARVE_PERMILLE 400   /* of a GPU that cannot be fed */
+#define SCARCE_PERMILLE 700
 
 /* Room on the devices of a node that are not slices, largest first. */
 struct rooms {
     uint32_t count;
-    int32_t idle; /* sum */
+    int32_t idle;  /* sum */
+    int64_t worth; /* sum */
     int16_t room[DEVICES_MAX];
 };
 
@@ -55,10 +57,12 @@ static void rooms_sink(struct rooms *r, uint32_t i, int16_t room)
     r->room[i] = room;
 }
 
-static void rooms_of(const struct node *n, unsigned mask, struct rooms *r)
+static void rooms_of(const struct score_mix *mix, const struct node *n, unsigned mask,
+                     struct rooms *r)
 {
     r->count = 0;
     r->idle = 0;
+    r->worth = 0;
     for (uint32_t d = 0; d < n->device_count; d++) {
         if (n->devices[d].mig != NULL)
             continue;
@@ -68,11 +72,12 @@ static void rooms_of(const struct node *n, unsigned mask, struct rooms *r)
             r->room[i] = r->room[i - 1];
         r->room[i] = room;
         r->idle += room;
+        r->worth += mix->worth[room];
     }
 }
 
 /* MILLI are taken of a device that has ROOM. */
-static void rooms_take(struct rooms *r, int16_t room, int32_t milli)
+static void rooms_take(const struct score_mix *mix, struct rooms *r, int16_t room, int32_t milli)
 {
     uint32_t i = r->count - 1;
     while (i > 0 && r->room[i] != room)
@@ -80,6 +85,7 @@ static void rooms_take(struct rooms *r, int16_t room, int32_t milli)
     int32_t left = r->room[i] - milli;
     left = left > 0 ? left : 0;
     r->idle -= r->room[i] - left;
+    r->worth -= mix->worth[r->room[i]] - mix->worth[left];
     rooms_sink(r, i, (int16_t)left);
 }
 
@@ -136,7 +142,7 @@ static void before_init(struct before *b, const struct score_mix *mix, const str
     b->row = mix_row(mix, n->gpu_type);
     b->kind = n->kind;
     b->cpu = cpu_free(n, mask);
-    rooms_of(n, mask, &b->rooms);
+    rooms_of(mix, n, mask, &b->rooms);
     b->useful = useful(mix, mix_weights(mix, b->row, b->cpu), &b->rooms);
 }
 
@@ -163,10 +169,13 @@ static int64_t cost(const struct before *b, int64_t cpu_taken, const struct room
     const struct score_mix *mix = b->mix;
     int64_t taken = b->rooms.idle - after->idle;
     int64_t cpu = b->cpu == SCHED_UNLIMITED ? b->cpu : b->cpu - cpu_taken;
-    int64_t lost = b->useful - useful(mix, mix_weights(mix, b->row, cpu), after);
+    int64_t holes = b->rooms.worth - after->worth - taken * SCORE_ONE;
+    int64_t lost =
+        b->useful - useful(mix, mix_weights(mix, b->row, cpu), after) - taken * SCORE_ONE;
     int64_t unfed = starved(mix, cpu, after->idle) - starved(mix, b->cpu, b->rooms.idle);
-    return lost - taken * SCORE_ONE + leftover(mix, cpu, after->idle) +
-           unfed * SCORE_ONE * STARVE_PERMILLE / 1000 +
+    int64_t fragment = 1000 - mix->holes_permille * (1000 - FRAGMENT_PERMILLE) / 1000;
+    return holes * mix->holes_permille / 1000 + lost * fragment / 1000 +
+           leftover(mix, cpu, after->idle) + unfed * SCORE_ONE * STARVE_PERMILLE / 1000 +
            taken * mix->scarcity[b->kind] * SCARCE_PERMILLE / 1000;
 }
 
@@ -174,6 +183,7 @@ static void copy_rooms(struct rooms *to, const struct rooms *from)
 {
     to->count = from->count;
     to->idle = from->idle;
+    to->worth = from->worth;
     memcpy(to->room, from->room, from->count * sizeof(to->room[0]));
 }
 
@@ -200,7 +210,7 @@ static int64_t choose_device(const struct before *b, const struct node *n,
             continue;
         tried = room;
         copy_rooms(&after, &b->rooms);
-        rooms_take(&after, room, milli);
+        rooms_take(b->mix, &after, room, milli);
         int64_t c = cost(b, shape->cpu, &after);
         if (c >= best)
             continue;
@@ -221,7 +231,7 @@ int64_t score_place(const struct score_mix *mix, const struct node *n, const str
     copy_rooms(&after, &b.rooms);
     for (uint32_t k = 0; k < count && shape->mig_count == 0; k++) {
         const struct device *d = &n->devices[devices[k]];
-        rooms_take(&after, device_room(d, mask), shape_milli(shape, d));
+        rooms_take(mix, &after, device_room(d, mask), shape_milli(shape, d));
     }
     return cost(&b, shape->cpu, &after);
 }

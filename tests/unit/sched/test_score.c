@@ -193,6 +193,65 @@ static void test_fragmentation_is_what_the_mix_cannot_use(void **state)
     world_done(&w);
 }
 
+static const struct job half_less = {.team = 1, .gpu_milli = 470};
+static const struct job third_less = {.team = 1, .gpu_milli = 320};
+
+static void learn_holes(struct small_world *w)
+{
+    learn(w, half_less, 2000);
+    learn(w, third_less, 1000);
+    learn(w, (struct job){.team = 1, .gpu_milli = 1000}, 1000);
+}
+
+static void test_a_hole_is_left_to_who_fills_it(void **state)
+{
+    (void)state;
+    struct small_world w;
+    world_init(&w);
+    world_team(&w, 1, 0, 1000000);
+    typed_node(&w, 1, "A", 1, 96000);
+    for (uint64_t id = 2; id <= 17; id++)
+        typed_node(&w, id, "A", 16, 96000);
+    learn_holes(&w);
+    assert_int_equal(node_of(&w, world_job(&w, half_less)), 1);
+    /* 210 would be left there, of no use to anybody */
+    assert_int_not_equal(node_of(&w, world_job(&w, third_less)), 1);
+    assert_int_equal(node_of(&w, world_job(&w, half_less)), 1);
+    world_done(&w);
+}
+
+/* Whether another large one comes is uncertain; an idle device can be given to anybody. */
+static void test_on_few_devices_holes_are_filled_first(void **state)
+{
+    (void)state;
+    struct small_world w;
+    world_init(&w);
+    world_team(&w, 1, 0, 1000000);
+    typed_node(&w, 1, "A", 1, 96000);
+    typed_node(&w, 2, "A", 1, 96000);
+    learn_holes(&w);
+    assert_int_equal(node_of(&w, world_job(&w, half_less)), 1);
+    assert_int_equal(node_of(&w, world_job(&w, third_less)), 1);
+    world_done(&w);
+}
+
+static void test_cpu_beside_devices_matters_to_their_own_tasks(void **state)
+{
+    (void)state;
+    struct small_world w;
+    world_init(&w);
+    world_team(&w, 1, 0, 1000000);
+    typed_node(&w, 1, "A", 8, 800000);
+    learn(&w, (struct job){.team = 1, .gpu_milli = 1000, .cpu_milli = 8000}, 2000);
+    learn(&w, (struct job){.team = 1, .cpu_milli = 4000}, 2000);
+    world_turn(&w);
+    assert_in_range(mix_current(w.s)->cpu_per_gpu, 7900, 8000);
+    learn(&w, (struct job){.team = 1, .cpu_milli = 100000}, 2000); /* now CPU is what is short */
+    world_turn(&w);
+    assert_in_range(mix_current(w.s)->cpu_per_gpu, 100000, 112000);
+    world_done(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -203,6 +262,9 @@ int main(void)
         cmocka_unit_test(test_a_steady_mix_keeps_its_generation),
         cmocka_unit_test(test_a_node_that_goes_down_changes_no_score),
         cmocka_unit_test(test_thousands_of_different_requests_are_bounded),
+        cmocka_unit_test(test_a_hole_is_left_to_who_fills_it),
+        cmocka_unit_test(test_on_few_devices_holes_are_filled_first),
+        cmocka_unit_test(test_cpu_beside_devices_matters_to_their_own_tasks),
         cmocka_unit_test(test_fragmentation_is_what_the_mix_cannot_use),
     };
     return cmocka_run_group_tests_name("sched/score", tests, NULL, NULL);
