@@ -254,7 +254,8 @@ enum sched_reason {
     SCHED_REASON_TEAM_LIMIT,      /* the team (or an ancestor) is at its limit */
     SCHED_REASON_TEAM_GUARANTEE,  /* non-preemptible work fills the guarantee */
     SCHED_REASON_BACKOFF,         /* waits after failed launches */
-    SCHED_REASON_STOPPING,        /* its own tasks of before have not all stopped yet */
+    SCHED_REASON_STOPPING,        /* its own tasks of before have not all stopped yet, or those of
+                                     others whose place it will have */
     SCHED_REASON_HELD,            /* promised: waits until the victims have stopped */
     SCHED_REASON_RESERVED,        /* backfilling it would delay the reserved workload */
     SCHED_REASON_TOPOLOGY,        /* enough in total, not in one domain */
@@ -437,8 +438,8 @@ struct sched_explanation {
     uint32_t node_count;
     int64_t run_ms;               /* RESERVED, MAINTENANCE: with a limit of that much it would
                                      start now; 0 = it would not */
-    /* Who holds most of what it needs, largest first; at a limit or guarantee: of that; HELD: who
-     * has to stop; TOPOLOGY, MAINTENANCE, NODES_DOWN: nobody. */
+    /* Who holds most of what it needs, largest first; at a limit or guarantee: of that; HELD,
+     * STOPPING: who has to stop; TOPOLOGY, MAINTENANCE, NODES_DOWN: nobody. */
     uint64_t holders[SCHED_EXPLAIN_HOLDERS];
     int64_t holder_amount[SCHED_EXPLAIN_HOLDERS];
     uint32_t holder_count;

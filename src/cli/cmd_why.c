@@ -116,7 +116,9 @@ static const char *holders_heading(struct json_object *x)
         return "Who uses that limit";
     if (waits_for(x, "team_guarantee"))
         return "Who uses that guarantee";
-    return waits_for(x, "held") ? "Who has to stop" : "Who holds what it needs";
+    if (waits_for(x, "held") || waits_for(x, "stopping"))
+        return "Who has to stop";
+    return "Who holds what it needs";
 }
 
 /* What may not be seen has no name: how many they are, of which team. */
@@ -290,7 +292,9 @@ static void print_past(struct cli *cli, struct json_object *w, struct json_objec
     int64_t end = cli_json_time(w, "ended_at");
 
     print_title(cli, w);
-    if (state && strcmp(state, "running") == 0)
+    if (waits_for(x, "stopping") && cli_json_int(x, "waits_for.id", 0) == (int64_t)id)
+        fprintf(cli->out, "  It gives way: it is stopping, and will wait to start again.\n");
+    else if (state && strcmp(state, "running") == 0)
         fprintf(cli->out, "  It runs: %lld of %lld tasks, started %s.\n",
                 (long long)cli_json_int(w, "running_tasks", 0),
                 (long long)cli_json_int(w, "tasks", 1), cli_when_text(cli, w, "started_at"));
@@ -304,7 +308,7 @@ static void print_past(struct cli *cli, struct json_object *w, struct json_objec
                 cli_duration(end - start, &cli->arena));
     if (message)
         cli_wrap(cli->out, sentence(cli, message), 2, cli->style.width - 2);
-    if (cli_json_text(x, "reason"))
+    if (cli_json_text(x, "reason") && !waits_for(x, "stopping"))
         cli_wrap(cli->out,
                  arena_printf(&cli->arena, "Its other tasks wait: %s",
                               cli_safe(cli, cli_json_text(x, "sentence"))),

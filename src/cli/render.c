@@ -196,6 +196,11 @@ const char *cli_reason_text(struct cli *cli, const char *reason)
         {"maintenance", "maintenance of a node"},
         {"cpu", "no CPU beside the free GPUs"},
         {"memory", "no memory beside the free GPUs"},
+        {"stopping", "others are stopping for it"},
+        {"protected", "others have not run long enough"},
+        {"budget", "a service has too few tasks to spare"},
+        {"overcommitted", "guarantees exceed what there is"},
+        {"promised", "what is free is promised"},
         {"no_capacity", "not enough is free"},
         {"behind", "others come first"},
     };

@@ -100,14 +100,19 @@ static void fill_holders(struct core *core, const struct sched_explanation *s, s
 static void fill_deadline(struct core *core, const struct sched_explanation *s,
                           struct model_explanation *x)
 {
-    for (uint32_t i = 0; s->reason == SCHED_REASON_HELD && i < s->holder_count; i++) {
+    int64_t last_ms = 0;
+
+    if (s->reason != SCHED_REASON_HELD && s->reason != SCHED_REASON_STOPPING)
+        return;
+    for (uint32_t i = 0; i < s->holder_count; i++) {
         const struct core_workload *v = map_get(&core->workloads, s->holders[i]);
 
         if (v == NULL || v->evicted_ms == 0)
-            continue;
+            return; /* stopped by a person: with a grace that nobody remembers */
         int64_t gone_ms = v->evicted_ms + v->shape->model->grace_ms;
-        x->start_ms = gone_ms > x->start_ms ? gone_ms : x->start_ms;
+        last_ms = gone_ms > last_ms ? gone_ms : last_ms;
     }
+    x->start_ms = last_ms;
 }
 
 static void fill_numbers(struct core *core, const struct core_workload *w,

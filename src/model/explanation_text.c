@@ -167,12 +167,6 @@ static void say_backoff(const struct say *s)
         strbuf_adds(s->out, "it could not be launched and waits before the next attempt");
 }
 
-static void say_stopping(const struct say *s)
-{
-    strbuf_adds(s->out, "what ran of it before is still stopping; until that has stopped it does "
-                        "not start again");
-}
-
 /* "'a' (3)", "'a' (3) and 2 others" */
 static const char *who_stops(const struct say *s)
 {
@@ -189,14 +183,30 @@ static const char *who_stops(const struct say *s)
                         count == 1 ? "" : "s");
 }
 
+static bool many_stop(const struct say *s)
+{
+    return s->x->holder_count > 1 || (s->x->holder_count == 1 && s->x->holders[0].count > 1);
+}
+
+static void say_stopping(const struct say *s)
+{
+    const char *who = who_stops(s);
+
+    if (who == NULL || s->x->waits_for.id == s->x->id)
+        strbuf_adds(s->out, "what ran of it before is still stopping; until that has stopped it "
+                            "does not start again");
+    else
+        strbuf_addf(s->out, "what it asks for (%s) comes free when %s %s stopped",
+                    amount(s, s->x->asked), who, many_stop(s) ? "have" : "has");
+}
+
 static void say_held(const struct say *s)
 {
     const char *who = who_stops(s);
-    bool many = s->x->holder_count > 1 || (s->x->holder_count == 1 && s->x->holders[0].count > 1);
 
     strbuf_addf(s->out, "its place (%s) is promised: it starts when ", amount(s, s->x->asked));
     if (who)
-        strbuf_addf(s->out, "%s %s stopped", who, many ? "have" : "has");
+        strbuf_addf(s->out, "%s %s stopped", who, many_stop(s) ? "have" : "has");
     else
         strbuf_adds(s->out, "that is free");
 }
@@ -277,7 +287,7 @@ static void say_maintenance(const struct say *s)
     if (x->window_from_ms > x->now_ms)
         strbuf_addf(s->out,
                     "node%s %s %s under maintenance from %s until %s, and this would not end "
-                    "before",
+                    "before that",
                     plural, nodes, are, moment(s, x->window_from_ms),
                     moment(s, x->window_until_ms));
     else
@@ -480,7 +490,7 @@ static void advise_team_guarantee(const struct say *s)
     advise_end(s, "ends");
     advise_less(s);
     or_else(s, "it starts when such work ends, or ");
-    strbuf_addf(s->out, "now if it %s, should there be room",
+    strbuf_addf(s->out, "where there is room, if it %s",
                 s->x->firm ? "may be preempted" : "may burst");
 }
 
@@ -511,7 +521,12 @@ static void advise_shorter(const struct say *s)
 static void advise_maintenance(const struct say *s)
 {
     advise_shorter(s);
-    if (s->out->len == 0)
+    if (s->out->len == 0 && waits_for_somebody(s))
+        strbuf_addf(s->out,
+                    "with a shorter maximum run time it would start when %s ends; as it is, when "
+                    "the maintenance is over",
+                    workload(s, &s->x->waits_for));
+    else if (s->out->len == 0)
         strbuf_adds(s->out, "it starts when the maintenance is over");
 }
 

@@ -93,8 +93,26 @@ static void estimate(struct asking *a)
     e->start_ms = plan.start_ms;
     bool next = plan.declared && e->position == 1;
     e->basis = next ? SCHED_START_LIMITS : SCHED_START_EXPECTED;
-    if (next && plan.waits_for == 0)
+    if (plan.waits_for == 0)
         e->basis = SCHED_START_WINDOW;
+}
+
+/* It starts when a window ends. Is that what it waits for: would somebody's end be enough, if its
+ * run were short enough to fit in before? */
+static bool waits_for_window(struct asking *a)
+{
+    struct sched_explanation *e = a->e;
+    struct workload *w = a->w;
+    int64_t limit_ms = w->limit_ms;
+    struct plan plan;
+    if (e->basis != SCHED_START_WINDOW)
+        return false;
+    w->limit_ms = 1;
+    bool sooner = plan_earliest(a->s, w, &a->gang, &a->need, &plan) && plan.start_ms < e->start_ms;
+    w->limit_ms = limit_ms;
+    if (sooner && e->reason != SCHED_REASON_MAINTENANCE)
+        e->waits_for = plan.waits_for;
+    return sooner;
 }
 
 /* ---- refused today ----------------------------------------------------------------------- */
@@ -253,7 +271,7 @@ static bool overcommitted(struct asking *a)
     struct sched_explanation *e = a->e;
     int r = (int)e->resource;
     const struct team *own = a->w->group->team;
-    if (own->guarantee[r] == 0 || !gate_within_guarantee(own, &a->need))
+    if (group_idle(a->s, a->w->group) || own->guarantee[r] == 0 || !gate_within_guarantee(own, &a->need))
         return false;
     for (const struct team *t = own->parent; t != NULL; t = t->parent) {
         int64_t has = t->parent == NULL ? a->s->capacity.v[r] : t->guarantee[r], sum = 0;
@@ -312,6 +330,12 @@ static void explain_capacity(struct asking *a)
         e->waits_for = someone_promised(a);
         return;
     }
+    if (a->s->stopping > 0 && place_within_gates(a->s, a->w, &a->gang, MASK(VIEW_THEN))) {
+        e->reason = SCHED_REASON_STOPPING;
+        e->basis = SCHED_START_VICTIMS;
+        e->waits_for = someone_stopping(a);
+        return;
+    }
     explain_taken(a);
     if (e->reason == SCHED_REASON_FRAGMENTED)
         e->missing = a->gang.total == 1 ? explain_max(1, e->asked - e->most) : 1;
@@ -324,14 +348,17 @@ static void explain_rest(struct asking *a)
     bool away = e->reason == SCHED_REASON_NODES_DOWN;
     if (a->brief)
         return;
+    if (e->reason == SCHED_REASON_STOPPING) {
+        explain_leavers(a);
+        return;
+    }
     if (!away)
         explain_fitting(a);
     if (!away && e->reason != SCHED_REASON_MAINTENANCE && e->reason != SCHED_REASON_PROMISED)
         explain_less(a);
     if (!away && e->reason != SCHED_REASON_PROMISED)
         estimate(a);
-    /* in the end it is the window that it waits for, whoever is in the way before */
-    if (e->start_ms > a->s->now_ms && e->waits_for == 0)
+    if (waits_for_window(a))
         e->reason = SCHED_REASON_MAINTENANCE;
     if (away)
         explain_away(a);

@@ -43,7 +43,7 @@ bool explain_serves(const struct asking *a, const struct node *n);
 void explain_free(const struct asking *a);
 /* Who holds most of e->resource: where it could run, or under the gate of a->scope. */
 void explain_holders(const struct asking *a);
-/* For a promise: who has to stop for it. */
+/* For a promise: who has to stop for it. Without one: who stops where it could run. */
 void explain_leavers(const struct asking *a);
 /* How many tasks of the gang fit now, without evicting anybody. */
 void explain_fitting(const struct asking *a);

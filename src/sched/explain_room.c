@@ -170,12 +170,16 @@ void explain_holders(const struct asking *a)
         }
 }
 
-/* Does the task stop for W's promise, or on a node where W has one? */
-static bool leaves_for(const struct workload *w, const struct task *t)
+/* Does the task stop for W's promise, or on a node where W has one? Without a promise: on a node
+ * where W could run. */
+static bool leaves_for(const struct asking *a, const struct task *t)
 {
+    const struct workload *w = a->w;
+    bool beside = false;
     if (t->phase != TASK_LEAVING && t->phase != TASK_ENDING)
         return false;
-    bool beside = false;
+    if (w->count[TASK_HELD] == 0)
+        return explain_serves(a, t->node);
     for (uint32_t k = 0; k < w->group->job->task_count && !beside; k++)
         beside = w->tasks[k].phase == TASK_HELD && w->tasks[k].node == t->node;
     return t->behalf == w->id || (beside && (t->behalf == 0 || t->behalf == BEHALF_UNKNOWN));
@@ -187,13 +191,13 @@ void explain_leavers(const struct asking *a)
         for (const struct task *t = a->s->node_list.items[i]->tasks; t != NULL; t = t->next) {
             const struct workload *v = t->workload;
             uint32_t first = 0;
-            if (!leaves_for(a->w, t))
+            if (!leaves_for(a, t))
                 continue;
-            while (!leaves_for(a->w, &v->tasks[first]))
+            while (!leaves_for(a, &v->tasks[first]))
                 first++;
             int64_t sum = 0;
             for (uint32_t k = first; k < v->group->job->task_count; k++)
-                sum += leaves_for(a->w, &v->tasks[k]) ? held_by(a, v, k) : 0;
+                sum += leaves_for(a, &v->tasks[k]) ? held_by(a, v, k) : 0;
             if (&v->tasks[first] == t)
                 holder_enter(a->e, v, sum);
         }
@@ -201,16 +205,28 @@ void explain_leavers(const struct asking *a)
 
 /* ---- gangs and domains ------------------------------------------------------------------- */
 
-/* The most tasks of the gang that can be placed together, for tasks that are all alike. */
-static uint32_t most_tasks(const struct asking *a, unsigned mask)
+/* Is there a place for so many tasks of the gang together? For tasks that are all alike. */
+static bool places(const struct asking *a, uint32_t tasks)
+{
+    struct gang some = {.total = tasks, .grouped = a->gang.grouped};
+    for (size_t g = 0; g < a->gang.quota.len; g++) { /* one at most: they are alike */
+        uint32_t quota = a->gang.quota.items[g] < tasks ? a->gang.quota.items[g] : tasks;
+        vec_push(&some.quota, quota);
+    }
+    bool fits = place_gang(a->s, a->w->group->job, a->w, &some, MASK_START);
+    gang_done(&some);
+    return fits;
+}
+
+static uint32_t most_tasks(const struct asking *a)
 {
     uint32_t fits = 0, beyond = a->gang.total;
     while (fits + 1 < beyond) {
-        struct gang some = {.total = fits + (beyond - fits) / 2};
-        if (place_gang(a->s, a->w->group->job, a->w, &some, mask))
-            fits = some.total;
+        uint32_t some = fits + (beyond - fits) / 2;
+        if (places(a, some))
+            fits = some;
         else
-            beyond = some.total;
+            beyond = some;
     }
     return fits;
 }
@@ -218,8 +234,8 @@ static uint32_t most_tasks(const struct asking *a, unsigned mask)
 void explain_fitting(const struct asking *a)
 {
     a->e->gang = a->gang.total;
-    if (a->gang.total > 1 && a->w->group->job->uniform && !a->gang.grouped)
-        a->e->fitting = most_tasks(a, MASK_START);
+    if (a->gang.total > 1 && a->w->group->job->uniform)
+        a->e->fitting = most_tasks(a);
 }
 
 static const char *level_of(const struct job_shape *job)
@@ -256,9 +272,7 @@ void explain_domain(const struct asking *a)
     const struct sched *s = a->s;
     e->level = level_of(a->w->group->job);
     int level = e->level == NULL ? -1 : node_level(s, e->level);
-    struct gang best = {.total = e->fitting};
-    if (level < 0 || e->fitting == 0 ||
-        !place_gang(a->s, a->w->group->job, a->w, &best, MASK_START))
+    if (level < 0 || e->fitting == 0 || !places(a, e->fitting))
         return;
     uint32_t domain = s->placing->spots.items[0].node->domain[level];
     if (domain == 0)

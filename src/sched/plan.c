@@ -102,8 +102,10 @@ static int64_t release_ms(const struct sched *s, const struct workload *w, const
         return s->now_ms;
     int64_t end = plan_task_end(s, task, ret_declared);
     const struct node *n = task->node;
-    bool window = n->window_until_ms > s->now_ms && g->preemptible;
-    return window && end > n->window_from_ms ? n->window_until_ms : end;
+    if (n->window_until_ms <= s->now_ms || !g->preemptible || end <= n->window_from_ms)
+        return end;
+    *ret_declared = true;
+    return n->window_until_ms;
 }
 
 static void collect(struct sched *s, const struct workload *w, struct releases *list)

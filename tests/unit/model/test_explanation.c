@@ -69,7 +69,7 @@ static void test_each_reason_has_its_sentence_and_remedy(void **state)
         {"team_guarantee",
          "it does not burst, so it stays within the guarantee, and team research has one of 4 "
          "GPUs: it uses 1 GPU, and this asks for 6 GPUs",
-         LESS ", or now if it may burst, should there be room"},
+         LESS ", or where there is room, if it may burst"},
         {"backoff", "it could not be launched and waits before the next attempt",
          "it is tried again by itself; if the fault is its own, stop it (allot stop 90) and submit "
          "it anew"},
@@ -91,7 +91,7 @@ static void test_each_reason_has_its_sentence_and_remedy(void **state)
          "it starts when such a node is up again or is undrained"},
         {"maintenance",
          "node 'gpu-07' is under maintenance from 2026-11-30 22:00 UTC until 2026-12-01 02:00:30 "
-         "UTC, and this would not end before",
+         "UTC, and this would not end before that",
          "with a maximum run time of 4m or less it would start now"},
         {"protected",
          "it asks for 6 GPUs, and 2 are free where it could run; 2 of the 6 tasks that must start "
@@ -200,7 +200,7 @@ static void test_a_limit_names_whose_it_is(void **state)
     check(&x,
           "work that cannot be preempted stays within the guarantee, and team research has one of "
           "4 GPUs: such work uses 1 GPU, and this asks for 6 GPUs",
-          "it starts when such work ends, or now if it may be preempted, should there be room");
+          "it starts when such work ends, or where there is room, if it may be preempted");
 }
 
 static void test_what_is_scarce_is_named(void **state)

@@ -391,7 +391,8 @@ static void test_maintenance_that_others_would_leave_room_before(void **state)
     world_init(&w);
     world_node_window(&w, 1, 2, 100000, 200000);
     world_team(&w, 1, 0, 2000);
-    world_job(&w, (struct job){.team = 1, .gpu_milli = 1000, .limit_ms = 50000, .firm = true});
+    uint64_t first = world_job(
+        &w, (struct job){.team = 1, .gpu_milli = 1000, .limit_ms = 50000, .firm = true});
     world_settle(&w);
     uint64_t a = world_job(&w, (struct job){.team = 1, .gpu_milli = 2000, .limit_ms = 80000});
     world_settle(&w);
@@ -402,7 +403,29 @@ static void test_maintenance_that_others_would_leave_room_before(void **state)
     assert_int_equal(e.start_ms, 200000);
     assert_int_equal(e.basis, SCHED_START_WINDOW);
     assert_int_equal(e.run_ms, 0);
+    assert_int_equal(e.waits_for, first);
     assert_int_equal(e.holder_count, 0);
+    world_done(&w);
+}
+
+static void test_work_that_ends_at_a_window_only(void **state)
+{
+    (void)state;
+    struct small_world w;
+    world_init(&w);
+    world_node_window(&w, 1, 2, 100000, 200000);
+    world_team(&w, 1, 0, 2000);
+    uint64_t first = world_job(&w, (struct job){.team = 1, .gpu_milli = 1000, .limit_ms = 99000});
+    world_settle(&w);
+    w.now_ms = 2000;
+    world_node_window(&w, 1, 2, 90000, 200000); /* sooner than it was */
+    uint64_t a = world_job(&w, (struct job){.team = 1, .gpu_milli = 2000, .limit_ms = 10000});
+    world_settle(&w);
+    struct sched_explanation e = explain(&w, a);
+    assert_int_equal(e.reason, SCHED_REASON_NO_CAPACITY); /* who is in the way would stay */
+    assert_int_equal(e.holders[0], first);
+    assert_int_equal(e.start_ms, 200000); /* but has to go then */
+    assert_int_equal(e.basis, SCHED_START_WINDOW);
     world_done(&w);
 }
 
@@ -578,6 +601,7 @@ int main(void)
         cmocka_unit_test(test_memory_of_work_without_devices),
         cmocka_unit_test(test_nodes_that_are_away_are_named),
         cmocka_unit_test(test_maintenance_that_others_would_leave_room_before),
+        cmocka_unit_test(test_work_that_ends_at_a_window_only),
         cmocka_unit_test(test_the_longest_run_before_several_windows),
         cmocka_unit_test(test_a_minimum_run_time_and_its_end),
         cmocka_unit_test(test_a_disruption_budget),
