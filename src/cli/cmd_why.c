@@ -75,11 +75,12 @@ static const char *start_text(struct cli *cli, struct json_object *x)
     static const char *const never[] = {"no_such_device", "too_large", "above_limit",
                                         "above_guarantee"};
     const char *basis = basis_text(cli_json_text(x, "start_basis"));
-    int64_t in_ms = cli_json_int(x, "start_in_ms", 0);
-    const char *when =
-        in_ms > 0 ? arena_printf(&cli->arena, "in about %s%s", cli_duration(in_ms, &cli->arena),
-                                 waits_for(x, "held") ? " at the latest" : "")
-                  : "now";
+    int64_t in_s = (cli_json_int(x, "start_in_ms", 0) + 999) / 1000;
+    bool latest = waits_for(x, "held") || waits_for(x, "stopping");
+    const char *when = in_s > 0 ? arena_printf(&cli->arena, "in about %s%s",
+                                               cli_duration(in_s * 1000, &cli->arena),
+                                               latest ? " at the latest" : "")
+                                : "now";
 
     if (waits_for(x, "nodes_down"))
         return "when a node comes back ('allot node undrain')";

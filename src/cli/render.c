@@ -196,7 +196,7 @@ const char *cli_reason_text(struct cli *cli, const char *reason)
         {"maintenance", "maintenance of a node"},
         {"cpu", "no CPU beside the free GPUs"},
         {"memory", "no memory beside the free GPUs"},
-        {"stopping", "others are stopping for it"},
+        {"stopping", "waits for others to stop"},
         {"protected", "others have not run long enough"},
         {"budget", "a service has too few tasks to spare"},
         {"overcommitted", "guarantees exceed what there is"},

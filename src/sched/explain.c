@@ -204,6 +204,8 @@ static void explain_bound(struct asking *a)
         return;
     explain_holders(a);
     explain_less(a);
+    if (a->e->less_tasks > 0)
+        a->e->fitting = a->gang.total - a->e->less_tasks;
     explain_protection(a);
     estimate(a);
 }
@@ -489,6 +491,7 @@ static int explain(struct sched *s, uint64_t workload, int64_t now_ms, bool brie
     bool startable = gang_next(w->group->job, w, &a.gang);
     a.need = startable ? gang_charge(w->group->job, w, &a.gang) : w->group->job->least;
     ask_for(&a, main_resource(&a.need));
+    e->gang = startable ? a.gang.total : 0;
     team_figures(e, w->group->team);
     if (!explain_own(&a, startable))
         explain_waiting(&a);

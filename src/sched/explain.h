@@ -39,6 +39,8 @@ static inline int64_t explain_max(int64_t a, int64_t b)
 
 /* Could the node hold any of its tasks, by type, labels and name? */
 bool explain_serves(const struct asking *a, const struct node *n);
+/* Do all tasks ask for the same, and count for one minimum? Their ranks may differ. */
+bool explain_alike(const struct job_shape *job);
 /* What is free of e->resource where it could run, and the most for one task. */
 void explain_free(const struct asking *a);
 /* Who holds most of e->resource: where it could run, or under the gate of a->scope. */

@@ -22,6 +22,14 @@ bool explain_serves(const struct asking *a, const struct node *n)
     return false;
 }
 
+bool explain_alike(const struct job_shape *job)
+{
+    for (uint32_t t = 1; !job->uniform && t < job->task_count; t++)
+        if (job->tasks[t].shape != job->tasks[0].shape)
+            return false;
+    return job->group_count <= 1;
+}
+
 /* ---- free -------------------------------------------------------------------------------- */
 
 /* Compute of a node that the request could use: slices for MIG, else parts of whole GPUs. RET_MOST:
@@ -233,8 +241,7 @@ static uint32_t most_tasks(const struct asking *a)
 
 void explain_fitting(const struct asking *a)
 {
-    a->e->gang = a->gang.total;
-    if (a->gang.total > 1 && a->w->group->job->uniform)
+    if (a->gang.total > 1 && explain_alike(a->w->group->job))
         a->e->fitting = most_tasks(a);
 }
 

@@ -210,7 +210,7 @@ static int job_cut(struct sched *s, const struct job_shape *job, const struct cu
     uint32_t count = rigid ? c->tasks : job->task_count;
     struct sched_task *tasks = mem_new(count, sizeof(*tasks));
     for (uint32_t i = 0; i < count; i++)
-        tasks[i] = (struct sched_task){.request = &request, .rank = job->tasks[0].rank};
+        tasks[i] = (struct sched_task){.request = &request, .rank = job_task(job, i)->rank};
     struct sched_group group = {.min_tasks = c->tasks};
     if (job->group_count > 0 && job->groups[0].min_tasks < c->tasks)
         group.min_tasks = job->groups[0].min_tasks;
@@ -272,7 +272,7 @@ static bool cut_starts(struct trial *t, const struct cut *c)
 static bool can_be_cut(const struct workload *w)
 {
     const struct job_shape *job = w->group->job;
-    return job->uniform && job->group_count <= 1 && job->max_unavailable == 0 &&
+    return explain_alike(job) && job->max_unavailable == 0 &&
            w->count[TASK_PENDING] == job->task_count;
 }
 

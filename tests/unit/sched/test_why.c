@@ -547,6 +547,28 @@ static void test_what_is_free_and_promised(void **state)
     world_done(&w);
 }
 
+static void test_what_comes_free_when_others_have_stopped(void **state)
+{
+    (void)state;
+    struct small_world w;
+    world_of(&w, 2);
+    world_team(&w, 1, 0, 2000);
+    uint64_t low = world_job(&w, (struct job){.team = 1, .gpu_milli = 2000});
+    world_settle(&w);
+    w.stop_by_hand = true;
+    world_job(&w, (struct job){.team = 1, .gpu_milli = 1000, .priority = 1});
+    world_turn(&w);
+    uint64_t a = world_job(&w, (struct job){.team = 1, .gpu_milli = 1000});
+    world_turn(&w);
+    struct sched_explanation e = explain(&w, a);
+    assert_int_equal(e.reason, SCHED_REASON_STOPPING);
+    assert_int_equal(e.waits_for, low);
+    assert_int_equal(e.basis, SCHED_START_VICTIMS);
+    assert_int_equal(e.holder_count, 1);
+    assert_int_equal(e.holders[0], low);
+    world_done(&w);
+}
+
 static void test_whom_it_would_delay(void **state)
 {
     (void)state;
@@ -607,6 +629,7 @@ int main(void)
         cmocka_unit_test(test_a_disruption_budget),
         cmocka_unit_test(test_a_promise_names_all_who_have_to_stop),
         cmocka_unit_test(test_what_is_free_and_promised),
+        cmocka_unit_test(test_what_comes_free_when_others_have_stopped),
         cmocka_unit_test(test_whom_it_would_delay),
         cmocka_unit_test(test_all_reasons_have_a_word_of_their_own),
     };
