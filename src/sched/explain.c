@@ -273,7 +273,8 @@ static bool overcommitted(struct asking *a)
     struct sched_explanation *e = a->e;
     int r = (int)e->resource;
     const struct team *own = a->w->group->team;
-    if (group_idle(a->s, a->w->group) || own->guarantee[r] == 0 || !gate_within_guarantee(own, &a->need))
+    if (group_idle(a->s, a->w->group) || own->guarantee[r] == 0 ||
+        !gate_within_guarantee(own, &a->need))
         return false;
     for (const struct team *t = own->parent; t != NULL; t = t->parent) {
         int64_t has = t->parent == NULL ? a->s->capacity.v[r] : t->guarantee[r], sum = 0;

@@ -40,13 +40,12 @@ static struct attempt *find(struct engine_double *e, const char *intent)
     return a;
 }
 
-static void tell(struct engine_double *e, enum engine_event_kind kind, const char *intent, int code)
+static void tell(struct engine_double *e, enum engine_event_kind kind, const char *intent)
 {
     struct engine_event event = {.kind = kind,
                                  .intent = intent,
                                  .boot_ms = clock_boot_ms(),
-                                 .node = kind == ENGINE_NODE ? &e->node : NULL,
-                                 .exit_code = code};
+                                 .node = kind == ENGINE_NODE ? &e->node : NULL};
 
     e->host.event(e->host.host, &event);
 }
@@ -58,12 +57,31 @@ static void on_start(void *engine, const struct engine_start *start)
     pthread_mutex_lock(&e->lock);
     find(e, start->intent)->running = true;
     pthread_mutex_unlock(&e->lock);
-    tell(e, ENGINE_STARTED, start->intent, 0);
+    tell(e, ENGINE_STARTED, start->intent);
+}
+
+/* Ends the attempt, if it runs. */
+static bool end(struct engine_double *e, const char *intent, int code, bool stopped)
+{
+    struct engine_event event = {.kind = ENGINE_EXITED,
+                                 .intent = intent,
+                                 .boot_ms = clock_boot_ms(),
+                                 .exit_code = code,
+                                 .stopped = stopped};
+    bool running;
+
+    pthread_mutex_lock(&e->lock);
+    running = find(e, intent)->running;
+    find(e, intent)->running = false;
+    pthread_mutex_unlock(&e->lock);
+    if (running)
+        e->host.event(e->host.host, &event);
+    return running;
 }
 
 static void on_stop(void *engine, const char *intent, int64_t grace_ms)
 {
-    engine_double_exit(engine, intent, 143);
+    end(engine, intent, 143, true);
 }
 
 static void on_forget(void *engine, const char *intent)
@@ -72,8 +90,8 @@ static void on_forget(void *engine, const char *intent)
 
 static void on_reconcile(void *engine, const struct engine_intent *intents, size_t count)
 {
-    tell(engine, ENGINE_NODE, NULL, 0);
-    tell(engine, ENGINE_RECONCILED, NULL, 0);
+    tell(engine, ENGINE_NODE, NULL);
+    tell(engine, ENGINE_RECONCILED, NULL);
 }
 
 static int on_read_log(void *engine, const char *intent, int64_t offset, char *data, size_t size,
@@ -213,13 +231,5 @@ void engine_double_rotate(struct engine_double *e, const char *intent, int64_t b
 
 bool engine_double_exit(struct engine_double *e, const char *intent, int code)
 {
-    bool running;
-
-    pthread_mutex_lock(&e->lock);
-    running = find(e, intent)->running;
-    find(e, intent)->running = false;
-    pthread_mutex_unlock(&e->lock);
-    if (running)
-        tell(e, ENGINE_EXITED, intent, code);
-    return running;
+    return end(e, intent, code, false);
 }

@@ -391,8 +391,8 @@ static void test_maintenance_that_others_would_leave_room_before(void **state)
     world_init(&w);
     world_node_window(&w, 1, 2, 100000, 200000);
     world_team(&w, 1, 0, 2000);
-    uint64_t first = world_job(
-        &w, (struct job){.team = 1, .gpu_milli = 1000, .limit_ms = 50000, .firm = true});
+    uint64_t first =
+        world_job(&w, (struct job){.team = 1, .gpu_milli = 1000, .limit_ms = 50000, .firm = true});
     world_settle(&w);
     uint64_t a = world_job(&w, (struct job){.team = 1, .gpu_milli = 2000, .limit_ms = 80000});
     world_settle(&w);
