@@ -206,6 +206,59 @@ bool fit_node(const struct node *n, const struct shape *shape, unsigned mask, ui
     return fits;
 }
 
+/* How often NEED goes into what is free of HAVE in the view where most is used. */
+static int64_t times(int64_t have, int64_t used, int64_t need, int64_t most)
+{
+    if (need == 0 || have == SCHED_UNLIMITED)
+        return most;
+    int64_t count = have > used ? (have - used) / need : 0;
+    return count < most ? count : most;
+}
+
+static int64_t host_most(const struct node *n, const struct shape *shape, unsigned mask)
+{
+    int64_t most = UINT32_MAX;
+    for (int v = 0; v < VIEWS; v++) {
+        if (!(mask & MASK(v)))
+            continue;
+        if (!(mask & MASK_NO_CPU))
+            most = times(n->cpu, n->cpu_used[v], shape->cpu, most);
+        if (!(mask & MASK_NO_MEMORY))
+            most = times(n->memory, n->memory_used[v], shape->memory, most);
+    }
+    return most;
+}
+
+/* Of one device, which is shared; a memory request takes no compute. */
+static int64_t share_most(const struct device *d, const struct shape *shape, unsigned mask)
+{
+    int64_t most = UINT32_MAX;
+    if (d->mig != NULL)
+        return 0;
+    struct use need = device_need(d, shape);
+    for (int v = 0; v < VIEWS; v++) {
+        if (!(mask & MASK(v)))
+            continue;
+        most = times(WHOLE_MILLI, d->use[v].milli, need.milli, most);
+        most = times(d->memory, d->use[v].memory, need.memory, most);
+        most = d->use[v].milli >= WHOLE_MILLI ? 0 : most;
+    }
+    return most;
+}
+
+uint32_t fit_most(const struct node *n, const struct shape *shape, unsigned mask)
+{
+    int64_t most = host_most(n, shape, mask), devices = 0;
+    if (shape->device_count == 0 || most == 0)
+        return (uint32_t)most; /* slices are not counted */
+    if (shape_whole(shape) > 0)
+        devices = least_idle(n, mask);
+    for (uint32_t d = 0; shape_whole(shape) == 0 && d < n->device_count; d++)
+        devices += share_most(&n->devices[d], shape, mask);
+    devices /= shape->device_count;
+    return (uint32_t)(devices < most ? devices : most);
+}
+
 bool fit_devices(const struct node *n, const struct shape *shape, unsigned mask,
                  const uint16_t *devices, uint32_t count)
 {

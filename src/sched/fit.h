@@ -33,6 +33,9 @@ uint32_t fit_type_rank(const char *type, const struct shape *shape);
  * (DEVICES_MAX elements). */
 bool fit_node(const struct node *n, const struct shape *shape, unsigned mask, uint16_t *devices,
               struct fit *ret_fit);
+/* So many tasks of SHAPE at most have room on N in all views of MASK; for whole devices it is
+ * exact. At least 1 where fit_node() says that it fits. */
+uint32_t fit_most(const struct node *n, const struct shape *shape, unsigned mask);
 /* Is there room on exactly these devices? */
 bool fit_devices(const struct node *n, const struct shape *shape, unsigned mask,
                  const uint16_t *devices, uint32_t count);

@@ -64,9 +64,8 @@ struct index_key {
     const struct shape *shape; /* its need alone */
     unsigned mask;             /* views and MASK_USABLE, MASK_NO_CPU, MASK_NO_MEMORY */
     bool spread;
-    uint32_t rest; /* whole devices that the gang needs after this task, at most INDEX_REST_MAX */
+    uint32_t rest; /* whole devices that the gang needs after this task, at most a node's */
 };
-#define INDEX_REST_MAX (DEVICES_MAX + 1)
 
 /* INDEX_NO_PLACE where the task does not fit. */
 typedef struct index_score (*index_score_fn)(struct sched *s, const struct index_key *key,

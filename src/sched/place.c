@@ -10,11 +10,13 @@
 #include "sched/mix.h"
 #include "sched/node.h"
 #include "sched/shape.h"
+#include "sched/states.h"
 #include "sched/task.h"
 #include "sched/types.h"
 #include "sched/window.h"
 
 #define NO_DOMAIN 0
+#define SUM_FROM 32 /* tasks of a gang that all nodes are looked at for beforehand */
 #define SEARCH_NODES_MAX 128 /* a gang is searched places for in clusters of that many nodes */
 #define SEARCH_TASKS_MAX 64  /* of such a gang */
 #define SEARCH_LOOKS_MAX 512 /* places that are tried for it in one question */
@@ -210,7 +212,10 @@ static struct index_question question_of(const struct run *r, const struct shape
 {
     uint32_t whole = shape_whole(shape), rest = 0;
     if (whole > 0 && r->whole_left > whole)
-        rest = r->whole_left - whole < INDEX_REST_MAX ? r->whole_left - whole : INDEX_REST_MAX;
+        rest = r->whole_left - whole;
+    /* more than the largest node has is all the same, and one question then */
+    uint32_t largest = (uint32_t)(mix_current(r->s)->milli_max / WHOLE_MILLI);
+    rest = rest < largest ? rest : largest;
     return (struct index_question){
         .key = {.shape = shape,
                 .mask =
@@ -529,9 +534,29 @@ static bool place_groups(struct run *r, const struct gang *gang)
     return fits && r->left == 0;
 }
 
+/* Have so many equal tasks room at all, where they may go? What the nodes hold each, in sum: far
+ * less work than placing those that fit before the first that does not. */
+static bool room_in_sum(const struct run *r, uint32_t total)
+{
+    const struct shape *shape = r->job->tasks[0].shape;
+    uint32_t count = (uint32_t)r->s->node_list.len;
+    struct node *const *nodes = r->s->node_list.items;
+    if (!r->job->uniform || total < (r->level >= 0 ? 2 : SUM_FROM))
+        return true;
+    if (r->level >= 0)
+        nodes = states_domain(r->s, r->domain, &count);
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < count && sum < total; i++)
+        if (node_usable(r, nodes[i], shape))
+            sum += fit_most(nodes[i], shape, r->mask);
+    return sum >= total;
+}
+
 static bool try_all(struct run *r, void *arg)
 {
     const struct gang *gang = arg;
+    if (!room_in_sum(r, gang->total))
+        return false;
     run_start(r, gang);
     bool grouped = false;
     for (uint32_t g = 0; g < r->job->group_count; g++)

@@ -35,10 +35,30 @@ int64_t plan_task_end(const struct sched *s, const struct task *t, bool *ret_dec
     return end > s->now_ms ? end : s->now_ms + 1; /* overdue: any moment */
 }
 
+/* Most nodes are in the plan of this turn what they were in the last one, and remain known. */
+static void node_copy(struct node *n)
+{
+    bool same = n->cpu_used[VIEW_PLAN] == n->cpu_used[VIEW_THEN] &&
+                n->memory_used[VIEW_PLAN] == n->memory_used[VIEW_THEN];
+    for (uint32_t d = 0; d < n->device_count; d++) {
+        struct use *plan = &n->devices[d].use[VIEW_PLAN];
+        const struct use *then = &n->devices[d].use[VIEW_THEN];
+        same = same && plan->memory == then->memory && plan->milli == then->milli &&
+               plan->tenants == then->tenants;
+        *plan = *then;
+    }
+    if (same)
+        return;
+    n->cpu_used[VIEW_PLAN] = n->cpu_used[VIEW_THEN];
+    n->memory_used[VIEW_PLAN] = n->memory_used[VIEW_THEN];
+    n->idle[VIEW_PLAN] = n->idle[VIEW_THEN];
+    n->milli_used[VIEW_PLAN] = n->milli_used[VIEW_THEN];
+    states_note(n);
+}
+
 static void view_copy(struct sched *s)
 {
     size_t it = 0;
-    states_note_view(s, VIEW_PLAN);
     s->root.used[VIEW_PLAN] = s->root.used[VIEW_THEN];
     s->root.firm[VIEW_PLAN] = s->root.firm[VIEW_THEN];
     for (struct team *t; (t = map_next(&s->teams, &it)) != NULL;) {
@@ -50,15 +70,8 @@ static void view_copy(struct sched *s)
             q->firm[VIEW_PLAN] = q->firm[VIEW_THEN];
         }
     }
-    for (size_t i = 0; i < s->node_list.len; i++) {
-        struct node *n = s->node_list.items[i];
-        n->cpu_used[VIEW_PLAN] = n->cpu_used[VIEW_THEN];
-        n->memory_used[VIEW_PLAN] = n->memory_used[VIEW_THEN];
-        n->idle[VIEW_PLAN] = n->idle[VIEW_THEN];
-        n->milli_used[VIEW_PLAN] = n->milli_used[VIEW_THEN];
-        for (uint32_t d = 0; d < n->device_count; d++)
-            n->devices[d].use[VIEW_PLAN] = n->devices[d].use[VIEW_THEN];
-    }
+    for (size_t i = 0; i < s->node_list.len; i++)
+        node_copy(s->node_list.items[i]);
 }
 
 static int release_compare(const void *a, const void *b)

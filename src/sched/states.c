@@ -84,13 +84,6 @@ void states_note(struct node *n)
     n->noted = sw->changed.end;
 }
 
-void states_note_view(struct sched *s, enum view view)
-{
-    for (uint32_t i = 0; i < s->states->mask_count; i++)
-        if (s->states->masks[i].mask & MASK(view))
-            s->states->masks[i].behind = true;
-}
-
 void states_avoided(struct sched *s, struct node *n, int64_t until_ms)
 {
     states_note(n);
@@ -444,21 +437,19 @@ static void relayout(struct sched *s, struct states *st, const struct layout *l)
     st->layout = l->epoch;
     look_at_all(s, st);
     st->seen = s->states->changed.end;
-    st->behind = false;
 }
 
 static void follow(struct sched *s, struct states *st)
 {
     struct state_world *sw = s->states;
     const struct log *log = &sw->changed;
-    if (st->behind || log->end - st->seen > log->cap) {
+    if (log->end - st->seen > log->cap) {
         look_at_all(s, st);
     } else {
         for (uint64_t at = st->seen; at < log->end; at++)
             look_at(s, st, s->node_list.items[log->ring[at & (log->cap - 1)]]);
     }
     st->seen = log->end;
-    st->behind = false;
     if (st->dead > st->live + LOG_LEAST)
         sweep(st);
 }
@@ -485,7 +476,7 @@ struct states *states_sync(struct sched *s, unsigned mask)
     avoid_end(s);
     if (st->layout != l->epoch)
         relayout(s, st, l);
-    else if (st->behind || st->seen != sw->changed.end)
+    else if (st->seen != sw->changed.end)
         follow(s, st);
     sw->read = sw->changed.end;
     return st;

@@ -55,7 +55,6 @@ struct log { /* the last CAP entries of a sequence */
 
 struct states { /* for one mask of views */
     unsigned mask;
-    bool behind;       /* all nodes have to be looked at */
     uint64_t seen;     /* of the change log */
     uint64_t layout;   /* of the numbering of slots */
     uint32_t *slot_state;
@@ -110,8 +109,6 @@ void states_free(struct state_world *sw);
 
 /* N is not what it was, in any view. */
 void states_note(struct node *n);
-/* Likewise all nodes, in one view. */
-void states_note_view(struct sched *s, enum view view);
 /* N is avoided until UNTIL_MS. */
 void states_avoided(struct sched *s, struct node *n, int64_t until_ms);
 

@@ -224,10 +224,39 @@ static void test_several_fractions_lie_on_several_devices_of_one_node(void **sta
     world_done(&w);
 }
 
+/* So many that the room is summed up before anything is placed. */
+static void gangs_beside(struct job job, uint32_t fit)
+{
+    for (uint32_t more = 0; more < 2; more++) {
+        struct small_world w;
+        world_init(&w);
+        for (uint64_t n = 1; n <= 5; n++)
+            world_node(&w, n, 8);
+        world_team(&w, 1, 0, 1000000);
+        world_job(&w, (struct job){.team = 1, .gpu_milli = 1000});
+        world_settle(&w);
+        job.team = 1;
+        job.tasks = fit + more;
+        uint64_t gang = world_job(&w, job);
+        world_settle(&w);
+        assert_int_equal(world_running(&w, gang, job.tasks), more > 0 ? 0 : fit);
+        world_done(&w);
+    }
+}
+
+static void test_large_gangs_take_what_is_free_to_the_last(void **state)
+{
+    (void)state;
+    gangs_beside((struct job){.gpu_milli = 1000}, 39);
+    gangs_beside((struct job){.gpu_milli = 300}, 39 * 3);
+    gangs_beside((struct job){.gpu_memory = 30 * GIB}, 39 * 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fractions_prefer_a_device_that_is_shared_already),
+        cmocka_unit_test(test_large_gangs_take_what_is_free_to_the_last),
         cmocka_unit_test(test_a_fraction_takes_memory_too),
         cmocka_unit_test(test_memory_is_charged_as_the_ceiling_of_its_share),
         cmocka_unit_test(test_whole_jobs_pack_into_the_tightest_node),
