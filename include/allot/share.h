@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sharing region: what a task that holds part of a GPU and the agent of its node share.
+ * The sharing region: what a task that holds part of a GPU and its agent share.
  *
- * Who. The *agent* is privileged and owns the ledger. The *shim* is a libcuda.so.1 inside the
- * task's sandbox; it asks here before it asks the driver. The *tenant* is everything else in the
- * sandbox; it can do with the shim's memory what it likes, so nothing here that is writable to it
- * is believed for longer than one reconciliation with the driver (once a second).
+ * Who. The *agent* is privileged and keeps the ledger: whoever owns the task, its supervisor. The
+ * *shim* is a libcuda.so.1 inside the task's sandbox; it asks here before it asks the driver. The
+ * *tenant* is everything else in the sandbox; it can do with the shim's memory what it likes, so
+ * nothing that is writable to it is believed for longer than one reconciliation with the driver.
  *
  * What. Two files in memory for each task, of fixed size and layout:
  *
@@ -41,7 +41,9 @@
  *
  * Compute. `slice_end_ns` says until when (CLOCK_BOOTTIME) work may be submitted to a device:
  * SHARE_NO_SLICE while nobody else wants it; the word `slice_turn` beside it changes with each
- * grant and is the futex to wait on. Busy time goes the other way, in `busy_ns` of the slots.
+ * grant and is the futex to wait on. Busy time goes the other way, in `busy_ns` of the slots, and
+ * so does activity: `submits` changes with every launch, and the agent, who looks at it now and
+ * then, knows the time.
  *
  * Units: bytes, nanoseconds of CLOCK_BOOTTIME, milli-GPU. Integers are in the byte order of the
  * machine; both sides run on the same one. Fields that say _Atomic are the only ones that change
@@ -59,6 +61,8 @@
 #define SHARE_FOLDER "/run/allot/gpu"           /* inside the sandbox, read-only */
 #define SHARE_SOCKET SHARE_FOLDER "/agent"      /* of this task */
 #define SHARE_DRIVER SHARE_FOLDER "/libcuda.so" /* the driver's own library */
+#define SHARE_OPEN SHARE_FOLDER "/open"         /* is there where the driver may be used when no
+                                                   agent answers */
 
 #define SHARE_DEVICES 16 /* devices of a task */
 #define SHARE_SLOTS 256  /* processes of a task that hold a device at one time */
@@ -68,9 +72,8 @@
 
 /* What is enforced, in share_limits.flags. */
 enum {
-    SHARE_MEMORY = 1u << 0,  /* allocations beyond memory_limit fail */
-    SHARE_COMPUTE = 1u << 1, /* submissions wait for their share */
-    SHARE_STRICT = 1u << 2   /* without the agent the driver is not usable */
+    SHARE_MEMORY = 1u << 0, /* allocations beyond memory_limit fail */
+    SHARE_COMPUTE = 1u << 1 /* submissions wait for their share */
 };
 
 /* The agent's word on one device of the task. One cache line. */
@@ -112,7 +115,7 @@ struct share_held {
 struct share_slot {
     _Atomic uint32_t taken;          /* set and cleared by the agent */
     _Atomic uint32_t obstacles;      /* SHARE_HAS_... */
-    _Atomic uint64_t last_submit_ns; /* when work was last given to a device; 0 = never */
+    _Atomic uint64_t submits;        /* changes with each piece of work given to a device */
     _Atomic uint32_t outstanding;    /* not zero while submitted work may still run */
     _Atomic uint32_t waiting;        /* devices on whose slice it waits, a bit each */
     uint64_t reserved[5];

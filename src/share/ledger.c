@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ledger.h"
+#include "share/ledger.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -146,7 +146,7 @@ void share_ledger_empty(struct share_counters *counters, uint32_t slot)
         atomic_store(&s->devices[i].busy_ns, 0);
     }
     atomic_store(&s->obstacles, 0);
-    atomic_store(&s->last_submit_ns, 0);
+    atomic_store(&s->submits, 0);
     atomic_store(&s->outstanding, 0);
     atomic_store(&s->waiting, 0);
     atomic_store(&s->taken, 0);

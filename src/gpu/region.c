@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpu/region.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "share/ledger.h"
+
+#define CONNECTIONS_MAX (2 * SHARE_SLOTS) /* of one task; those that say nothing included */
+#define EVENTS_AT_ONCE 64
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77
+#endif
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
+
+enum watch_kind { WATCH_LISTENER, WATCH_CONNECTION, WATCH_PROCESS };
+
+/* What an event of epoll is about. */
+struct watch {
+    enum watch_kind kind;
+    int fd; /* -1: not in use */
+    uint32_t slot;
+};
+
+struct gpu_region {
+    struct share_limits *limits;
+    struct share_counters *counters;
+    int limits_fd, counters_fd;
+    int32_t pids[SHARE_SLOTS]; /* who has it, 0 = nobody */
+    int epoll;
+    struct watch listener;
+    struct watch connections[CONNECTIONS_MAX];
+    struct watch processes[SHARE_SLOTS];
+    void (*wake)(void *ctx);
+    void *ctx;
+};
+
+/* ---- files ------------------------------------------------------------------------------------
+ */
+
+/* Anonymous memory of SIZE that nobody can resize, mapped here. SEAL: one more, put on last. */
+static int map_memory(const char *name, size_t size, int seal, void **ret_map, int *ret_fd)
+{
+    _cleanup_close_ int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    void *map;
+
+    if (fd < 0 || ftruncate(fd, (off_t)size) < 0)
+        return -errno;
+    map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (map == MAP_FAILED)
+        return -errno;
+    if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | seal | F_SEAL_SEAL) < 0) {
+        int r = -errno;
+        munmap(map, size);
+        return r;
+    }
+    *ret_map = map;
+    *ret_fd = fd;
+    fd = -1;
+    return 0;
+}
+
+static int make_files(struct gpu_region *g, const struct gpu_region_config *c)
+{
+    int r = map_memory("limits", sizeof(*g->limits), F_SEAL_FUTURE_WRITE, (void **)&g->limits,
+                       &g->limits_fd);
+
+    if (r == 0)
+        r = map_memory("counters", sizeof(*g->counters), 0, (void **)&g->counters, &g->counters_fd);
+    if (r < 0)
+        return r;
+    for (uint32_t i = 0; i < c->device_count; i++) {
+        struct share_device *d = &g->limits->devices[i];
+
+        memcpy(d->uuid, c->devices[i].uuid, sizeof(d->uuid));
+        d->memory_limit = c->devices[i].memory_limit;
+        d->context_bytes = c->devices[i].context_bytes;
+        d->compute_milli = c->devices[i].compute_milli;
+        atomic_store(&d->slice_end_ns, SHARE_NO_SLICE);
+    }
+    g->limits->device_count = c->device_count;
+    g->limits->flags = c->flags;
+    g->limits->magic = g->counters->magic = SHARE_MAGIC;
+    g->limits->version = g->counters->version = SHARE_VERSION;
+    return 0;
+}
+
+/* ---- watching ---------------------------------------------------------------------------------
+ */
+
+static int watch(struct gpu_region *g, struct watch *w, enum watch_kind kind, int fd)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = w};
+
+    if (epoll_ctl(g->epoll, EPOLL_CTL_ADD, fd, &event) < 0)
+        return -errno;
+    w->kind = kind;
+    w->fd = fd;
+    return 0;
+}
+
+static void unwatch(struct watch *w)
+{
+    if (w->fd >= 0)
+        close(w->fd); /* takes it out of the epoll set */
+    w->fd = -1;
+}
+
+static int listen_at(struct gpu_region *g, const char *folder)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    _cleanup_close_ int fd = -1;
+    int r = io_mkdirs(folder, 0755);
+    int length = snprintf(address.sun_path, sizeof(address.sun_path), "%s/agent", folder);
+
+    if (r < 0)
+        return r;
+    if (length < 0 || (size_t)length >= sizeof(address.sun_path))
+        return -ENAMETOOLONG;
+    fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -errno;
+    if (unlink(address.sun_path) < 0 && errno != ENOENT)
+        return -errno;
+    if (bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
+        chmod(address.sun_path, 0666) < 0 || listen(fd, CONNECTIONS_MAX) < 0)
+        return -errno;
+    r = watch(g, &g->listener, WATCH_LISTENER, fd);
+    if (r == 0)
+        fd = -1;
+    return r;
+}
+
+/* ---- processes --------------------------------------------------------------------------------
+ */
+
+static void let_go(struct gpu_region *g, uint32_t slot)
+{
+    unwatch(&g->processes[slot]);
+    share_ledger_empty(g->counters, slot);
+    g->pids[slot] = 0;
+}
+
+/* Who is at the other end of FD. Before Linux 6.5 by its number: a peer that died meanwhile may
+ * have left its number to another of the task, which is watched for it then. */
+static int peer(int fd, int32_t *ret_pid, int *ret_pidfd)
+{
+    struct ucred who;
+    socklen_t size = sizeof(who);
+
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) < 0)
+        return -errno;
+    if (who.pid == 0)
+        return -ESRCH; /* not to be seen from here */
+    size = sizeof(*ret_pidfd);
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, ret_pidfd, &size) < 0)
+        *ret_pidfd = (int)syscall(SYS_pidfd_open, who.pid, 0);
+    if (*ret_pidfd < 0)
+        return -errno;
+    *ret_pid = who.pid;
+    return 0;
+}
+
+static bool has_ended(int pidfd)
+{
+    struct pollfd p = {.fd = pidfd, .events = POLLIN};
+
+    return poll(&p, 1, 0) != 0;
+}
+
+/* The slot of the process at the other end of FD: the one it has already, or a free one. */
+static int take_slot(struct gpu_region *g, int fd, uint32_t *ret_slot)
+{
+    _cleanup_close_ int pidfd = -1;
+    uint32_t slot = SHARE_SLOTS;
+    int32_t pid = 0;
+    int r = peer(fd, &pid, &pidfd);
+
+    if (r < 0)
+        return r;
+    for (uint32_t i = SHARE_SLOTS; i-- > 0;) {
+        if (g->pids[i] == pid && has_ended(g->processes[i].fd))
+            let_go(g, i);
+        else if (g->pids[i] == pid) {
+            *ret_slot = i;
+            return 0;
+        }
+        if (g->pids[i] == 0)
+            slot = i;
+    }
+    if (slot == SHARE_SLOTS)
+        return -ENOSPC;
+    g->processes[slot].slot = slot;
+    r = watch(g, &g->processes[slot], WATCH_PROCESS, pidfd);
+    if (r < 0)
+        return r;
+    pidfd = -1;
+    g->pids[slot] = pid;
+    atomic_store(&g->counters->slots[slot].taken, 1);
+    if (atomic_load(&g->counters->slots_used) <= slot)
+        atomic_store(&g->counters->slots_used, slot + 1);
+    *ret_slot = slot;
+    return 0;
+}
+
+/* ---- messages ---------------------------------------------------------------------------------
+ */
+
+static void answer(const struct gpu_region *g, int fd, int error, uint32_t slot)
+{
+    struct share_welcome welcome = {.message = error < 0 ? SHARE_REFUSAL : SHARE_WELCOME,
+                                    .version = SHARE_VERSION,
+                                    .slot = slot,
+                                    .error = error};
+    const int fds[2] = {g->limits_fd, g->counters_fd};
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(fds))];
+    } control = {.header = {.cmsg_level = SOL_SOCKET,
+                            .cmsg_type = SCM_RIGHTS,
+                            .cmsg_len = CMSG_LEN(sizeof(fds))}};
+    struct iovec part = {.iov_base = &welcome, .iov_len = sizeof(welcome)};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+
+    if (error == 0) {
+        memcpy(CMSG_DATA(&control.header), fds, sizeof(fds));
+        message.msg_control = &control;
+        message.msg_controllen = sizeof(control);
+    }
+    (void)sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT); /* who does not read has no region */
+}
+
+static void greet(struct gpu_region *g, int fd, uint32_t version)
+{
+    uint32_t slot = 0;
+    int r = version == SHARE_VERSION ? take_slot(g, fd, &slot) : -EPROTO;
+
+    answer(g, fd, r, slot);
+}
+
+static void take_message(struct gpu_region *g, struct watch *w)
+{
+    struct share_hello hello;
+    ssize_t n = recv(w->fd, &hello, sizeof(hello), MSG_DONTWAIT | MSG_TRUNC);
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n != (ssize_t)sizeof(hello)) { /* its end, or nonsense */
+        unwatch(w);
+        return;
+    }
+    if (hello.message == SHARE_HELLO)
+        greet(g, w->fd, hello.version);
+    else if (hello.message == SHARE_WAKE && g->wake)
+        g->wake(g->ctx);
+}
+
+static void take_connection(struct gpu_region *g)
+{
+    _cleanup_close_ int fd = accept4(g->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+    if (fd < 0)
+        return;
+    for (uint32_t i = 0; i < CONNECTIONS_MAX; i++) {
+        if (g->connections[i].fd >= 0)
+            continue;
+        if (watch(g, &g->connections[i], WATCH_CONNECTION, fd) == 0)
+            fd = -1;
+        return;
+    }
+    answer(g, fd, -ENOSPC, 0);
+}
+
+/* ---- the whole --------------------------------------------------------------------------------
+ */
+
+static void init(struct gpu_region *g, const struct gpu_region_config *c)
+{
+    g->wake = c->wake;
+    g->ctx = c->ctx;
+    g->limits_fd = g->counters_fd = g->epoll = g->listener.fd = -1;
+    for (uint32_t i = 0; i < CONNECTIONS_MAX; i++)
+        g->connections[i].fd = -1;
+    for (uint32_t i = 0; i < SHARE_SLOTS; i++)
+        g->processes[i].fd = -1;
+}
+
+int gpu_region_open(const struct gpu_region_config *config, struct gpu_region **ret_region,
+                    struct err *err)
+{
+    struct gpu_region *g = calloc(1, sizeof(*g));
+    int r;
+
+    if (g == NULL)
+        return -ENOMEM;
+    init(g, config);
+    g->epoll = epoll_create1(EPOLL_CLOEXEC);
+    r = g->epoll < 0 ? -errno : 0;
+    if (r == 0)
+        r = config->device_count <= SHARE_DEVICES ? make_files(g, config) : -E2BIG;
+    if (r == 0)
+        r = listen_at(g, config->folder);
+    if (r < 0) {
+        gpu_region_close(g);
+        return err_set(err, r, ERR_UNAVAILABLE, NULL, NULL,
+                       "sharing of GPUs: the region in '%s' cannot be made: %s", config->folder,
+                       strerror(-r));
+    }
+    *ret_region = g;
+    return 0;
+}
+
+void gpu_region_close(struct gpu_region *g)
+{
+    if (g == NULL)
+        return;
+    unwatch(&g->listener);
+    for (uint32_t i = 0; i < CONNECTIONS_MAX; i++)
+        unwatch(&g->connections[i]);
+    for (uint32_t i = 0; i < SHARE_SLOTS; i++)
+        unwatch(&g->processes[i]);
+    cleanup_close(&g->limits_fd);
+    cleanup_close(&g->counters_fd);
+    cleanup_close(&g->epoll);
+    if (g->limits)
+        munmap(g->limits, sizeof(*g->limits));
+    if (g->counters)
+        munmap(g->counters, sizeof(*g->counters));
+    free(g);
+}
+
+int gpu_region_fd(const struct gpu_region *g)
+{
+    return g->epoll;
+}
+
+void gpu_region_serve(struct gpu_region *g)
+{
+    struct epoll_event events[EVENTS_AT_ONCE];
+    int n = epoll_wait(g->epoll, events, EVENTS_AT_ONCE, 0);
+
+    for (int i = 0; i < n; i++) {
+        struct watch *w = events[i].data.ptr;
+
+        if (w->fd < 0)
+            continue;
+        if (w->kind == WATCH_LISTENER)
+            take_connection(g);
+        else if (w->kind == WATCH_PROCESS)
+            let_go(g, w->slot);
+        else
+            take_message(g, w);
+    }
+}
+
+void gpu_region_gate(struct gpu_region *g, bool open)
+{
+    atomic_store(&g->limits->gate, open ? 0 : 1);
+    if (open)
+        syscall(SYS_futex, &g->limits->gate, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+uint64_t gpu_region_held(const struct gpu_region *g, uint32_t device)
+{
+    return share_ledger_held(g->limits, g->counters, device);
+}
+
+uint32_t gpu_region_processes(const struct gpu_region *g)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < SHARE_SLOTS; i++)
+        n += g->pids[i] != 0;
+    return n;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The agent's side of the sharing region of one task: its two files, its socket, its processes.
+ *
+ * A region is made before the task starts and lives in the process that owns the task. When that
+ * dies the task is ended and tried again, so nothing of a region outlives it: its files are
+ * anonymous memory, sealed so that no tenant can shrink them under us or write the limits.
+ *
+ * What a process says of itself is not believed: who it is comes from the socket (SO_PEERCRED), its
+ * death from a pidfd. More sockets, messages or processes than there are slots are refused.
+ *
+ *     struct gpu_region *region;
+ *     r = gpu_region_open(&config, &region, &err);
+ *     ... in a loop: poll(gpu_region_fd(region), POLLIN); gpu_region_serve(region);
+ *     gpu_region_close(region);
+ *
+ * One region belongs to one thread. Units: bytes, milli-GPU.
+ */
+#ifndef ALLOT_GPU_REGION_H
+#define ALLOT_GPU_REGION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "allot/share.h"
+#include "base/err.h"
+
+struct gpu_region_device {
+    uint8_t uuid[16];       /* as the driver says */
+    uint64_t memory_limit;  /* SHARE_NO_LIMIT: none */
+    uint64_t context_bytes; /* charge of a context until the driver's figure is known */
+    uint32_t compute_milli; /* 1..1000 */
+};
+
+struct gpu_region_config {
+    const char *folder; /* of the socket, which the task finds at SHARE_FOLDER; is made, mode 0755,
+                           if it is missing */
+    uint32_t flags;     /* SHARE_MEMORY, SHARE_COMPUTE */
+    const struct gpu_region_device *devices;
+    uint32_t device_count; /* at most SHARE_DEVICES */
+    /* Called by gpu_region_serve() when a process of the task asks to be woken; may be NULL. */
+    void (*wake)(void *ctx);
+    void *ctx;
+};
+
+struct gpu_region;
+
+/* 0 or negative errno with ERR: folder not usable, no memory, no pidfds in this kernel. */
+int gpu_region_open(const struct gpu_region_config *config, struct gpu_region **ret_region,
+                    struct err *err);
+/* Stops serving. Processes keep what they have mapped. NULL is fine. */
+void gpu_region_close(struct gpu_region *region);
+
+/* Readable when there is something to serve. Owned by the region. */
+int gpu_region_fd(const struct gpu_region *region);
+/* Serves what has come in: new processes, messages, deaths. Never blocks. */
+void gpu_region_serve(struct gpu_region *region);
+
+/* Closes the gate (the next call of the driver waits, and asks for a wake) or opens it. */
+void gpu_region_gate(struct gpu_region *region, bool open);
+
+/* Bytes of DEVICE that the task holds, what is charged beyond its slots included. */
+uint64_t gpu_region_held(const struct gpu_region *region, uint32_t device);
+/* Processes that are attached now. */
+uint32_t gpu_region_processes(const struct gpu_region *region);
+
+#endif

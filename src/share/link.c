@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The link to the agent: made once in a process, mapped for its life, made anew in the child of
+ * a fork. The socket serves to ask for a wake; when it has broken, the next question goes over a
+ * new one, and the agent recognises the process.
+ */
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "share/place.h"
+#include "share/shim.h"
+
+#define ANSWER_SECONDS 10 /* how long the agent may take to answer a hello */
+#define ASK_AGAIN_SECONDS 1
+
+/* LINK_NONE: there is no agent, and the driver may be used all the same; this lasts. */
+enum link_state { LINK_NEW, LINK_MADE, LINK_NONE };
+
+static const _Atomic uint32_t open_gate;
+const _Atomic uint32_t *share_gate = &open_gate;
+
+static struct share_link {
+    pthread_mutex_t lock;
+    enum link_state state;
+    int socket; /* -1: none */
+    struct share_ledger ledger;
+} link_of_process = {.lock = PTHREAD_MUTEX_INITIALIZER, .socket = -1};
+static _Atomic(struct share_ledger *) linked; /* NULL until the link is made */
+static pthread_once_t fork_watched = PTHREAD_ONCE_INIT;
+
+static int connect_agent(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct timeval patience = {.tv_sec = ANSWER_SECONDS};
+    const char *path = share_place_socket();
+
+    size_t length = strlen(path);
+
+    if (length >= sizeof address.sun_path)
+        return -ENAMETOOLONG;
+    memcpy(address.sun_path, path, length + 1);
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -errno;
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+    if (connect(fd, (struct sockaddr *)&address, sizeof address) == 0)
+        return fd;
+    int r = -errno;
+    close(fd);
+    return r;
+}
+
+static int receive_welcome(int fd, struct share_welcome *welcome, int fds[2])
+{
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(2 * sizeof(int))];
+    } control;
+    struct iovec part = {.iov_base = welcome, .iov_len = sizeof *welcome};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof control};
+    ssize_t n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
+
+    if (n != (ssize_t)sizeof *welcome)
+        return n < 0 ? -errno : -EPROTO;
+    if (welcome->message == SHARE_REFUSAL)
+        return welcome->error < 0 ? welcome->error : -EPROTO;
+    const struct cmsghdr *c = CMSG_FIRSTHDR(&message);
+    if (!c || c->cmsg_type != SCM_RIGHTS || c->cmsg_len != CMSG_LEN(2 * sizeof(int)))
+        return -EPROTO;
+    memcpy(fds, CMSG_DATA(c), 2 * sizeof(int));
+    return 0;
+}
+
+static int greet(int fd, struct share_welcome *ret_welcome, int ret_fds[2])
+{
+    struct share_hello hello = {.message = SHARE_HELLO, .version = SHARE_VERSION};
+
+    if (send(fd, &hello, sizeof hello, MSG_NOSIGNAL) != (ssize_t)sizeof hello)
+        return -errno;
+    return receive_welcome(fd, ret_welcome, ret_fds);
+}
+
+static int map_region(struct share_link *link, const struct share_welcome *welcome,
+                      const int fds[2])
+{
+    struct share_limits *limits = mmap(NULL, sizeof *limits, PROT_READ, MAP_SHARED, fds[0], 0);
+    struct share_counters *counters =
+        mmap(NULL, sizeof *counters, PROT_READ | PROT_WRITE, MAP_SHARED, fds[1], 0);
+
+    close(fds[0]);
+    close(fds[1]);
+    if (limits == MAP_FAILED || counters == MAP_FAILED)
+        return -ENOMEM;
+    if (limits->magic != SHARE_MAGIC || limits->version != SHARE_VERSION ||
+        limits->device_count > SHARE_DEVICES || welcome->slot >= SHARE_SLOTS)
+        return -EPROTO;
+    share_ledger_init(&link->ledger, limits, counters, welcome->slot);
+    __atomic_store_n(&share_gate, &limits->gate, __ATOMIC_RELEASE);
+    return 0;
+}
+
+/* In the child of a fork: the driver is not usable from before, the slot is the parent's. */
+static void forget_link(void)
+{
+    struct share_link *link = &link_of_process;
+
+    if (link->socket >= 0)
+        close(link->socket);
+    *link = (struct share_link){.lock = PTHREAD_MUTEX_INITIALIZER, .socket = -1};
+    atomic_store(&linked, NULL);
+    share_gate = &open_gate;
+}
+
+static void watch_fork(void)
+{
+    pthread_atfork(NULL, NULL, forget_link);
+}
+
+static int make_link(struct share_link *link)
+{
+    struct share_welcome welcome;
+    int fds[2];
+    int fd = connect_agent();
+
+    if (fd < 0)
+        return fd;
+    int r = greet(fd, &welcome, fds);
+    if (r == 0)
+        r = map_region(link, &welcome, fds);
+    if (r < 0) {
+        close(fd);
+        return r;
+    }
+    link->socket = fd;
+    return 0;
+}
+
+struct share_ledger *share_link(void)
+{
+    struct share_link *link = &link_of_process;
+    struct share_ledger *ledger = atomic_load_explicit(&linked, memory_order_acquire);
+
+    if (ledger)
+        return ledger;
+    pthread_once(&fork_watched, watch_fork);
+    pthread_mutex_lock(&link->lock);
+    if (link->state == LINK_NEW) {
+        if (make_link(link) == 0) {
+            link->state = LINK_MADE;
+            atomic_store_explicit(&linked, &link->ledger, memory_order_release);
+        } else if (access(share_place_open(), F_OK) == 0) {
+            link->state = LINK_NONE;
+        }
+    }
+    ledger = link->state == LINK_MADE ? &link->ledger : NULL;
+    pthread_mutex_unlock(&link->lock);
+    return ledger;
+}
+
+bool share_forbidden(void)
+{
+    return !share_link() && link_of_process.state == LINK_NEW;
+}
+
+/* A second greeting: the region is mapped already. */
+static int greet_again(void)
+{
+    struct share_welcome welcome;
+    int fds[2];
+    int fd = connect_agent();
+
+    if (fd < 0)
+        return fd;
+    int r = greet(fd, &welcome, fds);
+    if (r < 0) {
+        close(fd);
+        return r;
+    }
+    close(fds[0]);
+    close(fds[1]);
+    return fd;
+}
+
+void share_ask_wake(void)
+{
+    struct share_link *link = &link_of_process;
+    struct share_hello wake = {.message = SHARE_WAKE, .version = SHARE_VERSION};
+
+    pthread_mutex_lock(&link->lock);
+    for (int i = 0; i < 2; i++) {
+        if (link->socket < 0)
+            link->socket = greet_again();
+        if (link->socket < 0 ||
+            send(link->socket, &wake, sizeof wake, MSG_NOSIGNAL) == (ssize_t)sizeof wake)
+            break;
+        close(link->socket);
+        link->socket = -1;
+    }
+    pthread_mutex_unlock(&link->lock);
+}
+
+void share_wait_open(uint32_t symbol)
+{
+    const _Atomic uint32_t *gate = share_gate;
+    const struct timespec again = {.tv_sec = ASK_AGAIN_SECONDS};
+    uint32_t seen;
+
+    (void)symbol;
+    while ((seen = atomic_load_explicit(gate, memory_order_acquire)) != 0) {
+        share_ask_wake();
+        syscall(SYS_futex, gate, FUTEX_WAIT, seen, &again, NULL, 0);
+    }
+}

@@ -1,0 +1,592 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Programs in front of the shim, the simulated driver behind it, and the owner of the region
+ * beside: what the driver says is the truth that limits are judged by.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "base/rng.h"
+#include "double.h"
+#include "gpu/region.h"
+#include "share/cuda_fns.h"
+
+#define MIB (UINT64_C(1) << 20)
+#define GIB (UINT64_C(1) << 30)
+#define LIMIT (256 * MIB)
+#define CONTEXT (64 * MIB)
+
+/* A driver's function as a program finds it: through the shim. */
+#define CU(symbol) ((fn_##symbol *)find(#symbol))
+
+#define CHECK(truth)                                                              \
+    do {                                                                          \
+        if (!(truth)) {                                                           \
+            fprintf(stderr, "# %s:%d: not so: %s\n", __FILE__, __LINE__, #truth); \
+            _exit(1);                                                             \
+        }                                                                         \
+    } while (0)
+
+static void *shim;
+
+static void *find(const char *symbol)
+{
+    void *function;
+
+    if (shim == NULL)
+        shim = dlopen(SHIM, RTLD_NOW | RTLD_LOCAL);
+    CHECK(shim != NULL);
+    function = dlsym(shim, symbol);
+    CHECK(function != NULL);
+    return function;
+}
+
+/* ---- the machine: a simulated device, a region of LIMIT on it ---------------------------------
+ */
+
+struct machine {
+    char folder[64];
+    struct dbl_shared *driver;
+    struct gpu_region *region;
+    int wakes;
+};
+
+static void count_wake(void *ctx)
+{
+    struct machine *m = ctx;
+
+    m->wakes++;
+}
+
+static void path_in(const struct machine *m, const char *name, char path[128])
+{
+    snprintf(path, 128, "%s/%s", m->folder, name);
+}
+
+static void make_driver(struct machine *m)
+{
+    struct dbl_config config = dbl_config_default;
+    char path[128];
+
+    config.memory = GIB;
+    config.context_bytes = CONTEXT;
+    config.clock = DBL_CLOCK_VIRTUAL;
+    path_in(m, "libcuda.so", path);
+    CHECK(symlink(DRIVER, path) == 0);
+    path_in(m, "devices", path);
+    CHECK(dbl_create(path, &config) == 0);
+    CHECK(dbl_open(path, &m->driver) == 0);
+    setenv("ALLOT_DOUBLE_FILE", path, 1);
+    setenv("ALLOT_SHARE_FOLDER", m->folder, 1);
+}
+
+static void make_region(struct machine *m)
+{
+    struct gpu_region_device device = {
+        .memory_limit = LIMIT, .context_bytes = CONTEXT, .compute_milli = 250};
+    const struct gpu_region_config config = {.folder = m->folder,
+                                             .flags = SHARE_MEMORY,
+                                             .devices = &device,
+                                             .device_count = 1,
+                                             .wake = count_wake,
+                                             .ctx = m};
+    struct err err = ERR_INIT;
+
+    memcpy(device.uuid, dbl_info(m->driver, 0)->uuid, sizeof(device.uuid));
+    if (gpu_region_open(&config, &m->region, &err) < 0) {
+        fprintf(stderr, "# %s\n", err.text);
+        _exit(1);
+    }
+}
+
+static struct machine *machine(void)
+{
+    static struct machine m;
+
+    m = (struct machine){.folder = "/tmp/allot-share-XXXXXX"};
+    CHECK(mkdtemp(m.folder) != NULL);
+    make_driver(&m);
+    make_region(&m);
+    return &m;
+}
+
+static void end_machine(struct machine *m)
+{
+    gpu_region_close(m->region);
+    CHECK(io_remove_tree(AT_FDCWD, m->folder) == 0);
+}
+
+/* Serves the region for up to MS, or until PID has ended; true then, with its status. */
+static bool serve(struct machine *m, pid_t pid, int ms, int *ret_status)
+{
+    struct pollfd p = {.fd = gpu_region_fd(m->region), .events = POLLIN};
+
+    for (int i = 0; i < ms; i++) {
+        poll(&p, 1, 1);
+        gpu_region_serve(m->region);
+        if (pid > 0 && waitpid(pid, ret_status, WNOHANG) == pid)
+            return true;
+    }
+    return false;
+}
+
+static pid_t program(void (*run)(struct machine *), struct machine *m)
+{
+    pid_t pid;
+
+    fflush(NULL);
+    pid = fork();
+    CHECK(pid >= 0);
+    if (pid > 0)
+        return pid;
+    alarm(60);
+    run(m);
+    exit(0);
+}
+
+/* RUN in a program of its own, which must end well; nothing is held afterwards. */
+static void runs_well(void (*run)(struct machine *))
+{
+    struct machine *m = machine();
+    int status = -1;
+    pid_t pid = program(run, m);
+
+    CHECK(serve(m, pid, 60000, &status));
+    CHECK(status == 0);
+    serve(m, 0, 20, NULL);
+    CHECK(gpu_region_processes(m->region) == 0);
+    CHECK(gpu_region_held(m->region, 0) == 0);
+    end_machine(m);
+}
+
+static void begin(void)
+{
+    struct cu_ctx *ctx;
+
+    CHECK(CU(cuInit)(0) == CU_OK);
+    CHECK(CU(cuDevicePrimaryCtxRetain)(&ctx, 0) == CU_OK);
+    CHECK(CU(cuCtxSetCurrent)(ctx) == CU_OK);
+}
+
+/* A test in a process of its own: the double's file is opened once in one. */
+static void alone(void (*run)(void))
+{
+    int status = -1;
+    pid_t pid;
+
+    fflush(NULL);
+    pid = fork();
+    if (pid == 0) {
+        run();
+        _exit(0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+}
+
+#define ALONE(name)                       \
+    static void name(void);               \
+    static void test_##name(void **state) \
+    {                                     \
+        alone(name);                      \
+    }                                     \
+    static void name(void)
+
+/* The same for what one program does in front of the shim. */
+#define PROGRAM(name)                              \
+    static void name##_program(struct machine *m); \
+    ALONE(name)                                    \
+    {                                              \
+        runs_well(name##_program);                 \
+    }                                              \
+    static void name##_program(struct machine *m)
+
+/* ---- memory -----------------------------------------------------------------------------------
+ */
+
+PROGRAM(the_slice_is_all_there_is)
+{
+    size_t left, total;
+    cu_devptr p, q;
+
+    begin();
+    CHECK(CU(cuMemGetInfo_v2)(&left, &total) == CU_OK);
+    CHECK(total == LIMIT && left == LIMIT - CONTEXT);
+    CHECK(CU(cuMemGetInfo_v2)(NULL, NULL) == CU_OK);
+    CHECK(CU(cuDeviceTotalMem_v2)(&total, 0) == CU_OK && total == LIMIT);
+    CHECK(CU(cuMemAlloc_v2)(&p, LIMIT - CONTEXT + 1) == CU_OUT_OF_MEMORY);
+    CHECK(CU(cuMemAlloc_v2)(&p, LIMIT - CONTEXT) == CU_OK);
+    CHECK(CU(cuMemGetInfo_v2)(&left, &total) == CU_OK && left == 0);
+    CHECK(CU(cuMemAlloc_v2)(&q, 1) == CU_OUT_OF_MEMORY);
+    CHECK(dbl_bytes(m->driver, 0, DBL_KINDS) == LIMIT);
+    CHECK(CU(cuMemFree_v2)(p) == CU_OK);
+    CHECK(CU(cuMemFree_v2)(p) == CU_INVALID_VALUE);
+    CHECK(CU(cuMemGetInfo_v2)(&left, &total) == CU_OK && left == LIMIT - CONTEXT);
+}
+
+PROGRAM(absurd_sizes_are_refused)
+{
+    size_t pitch;
+    cu_devptr p;
+
+    begin();
+    CHECK(CU(cuMemAlloc_v2)(&p, SIZE_MAX) == CU_OUT_OF_MEMORY);
+    CHECK(CU(cuMemAllocPitch_v2)(&p, &pitch, SIZE_MAX, 2, 4) == CU_OUT_OF_MEMORY);
+    CHECK(CU(cuMemAllocPitch_v2)(&p, &pitch, 1 << 20, SIZE_MAX >> 20, 4) == CU_OUT_OF_MEMORY);
+    CHECK(CU(cuMemAlloc_v2)(&p, 0) == CU_INVALID_VALUE);
+    CHECK(CU(cuMemAlloc_v2)(NULL, 8) == CU_INVALID_VALUE);
+    CHECK(CU(cuMemAlloc_v2)(&p, LIMIT - CONTEXT) == CU_OK);
+}
+
+PROGRAM(pitched_memory_is_charged_by_its_pitch)
+{
+    size_t pitch, left, total;
+    cu_devptr p;
+
+    begin();
+    CHECK(CU(cuMemAllocPitch_v2)(&p, &pitch, 1000, 1000, 4) == CU_OK);
+    CHECK(CU(cuMemGetInfo_v2)(&left, &total) == CU_OK);
+    CHECK(LIMIT - CONTEXT - left == pitch * 1000);
+    CHECK(CU(cuMemFree_v2)(p) == CU_OK);
+    CHECK(CU(cuMemGetInfo_v2)(&left, &total) == CU_OK && left == LIMIT - CONTEXT);
+}
+
+PROGRAM(managed_memory_counts)
+{
+    cu_devptr p, q;
+
+    begin();
+    CHECK(CU(cuMemAllocManaged)(&p, 100 * MIB, CU_ATTACH_GLOBAL) == CU_OK);
+    CHECK(CU(cuMemAllocManaged)(&q, 100 * MIB, CU_ATTACH_GLOBAL) == CU_OUT_OF_MEMORY);
+    CHECK(CU(cuMemFree_v2)(p) == CU_OK);
+    CHECK(CU(cuMemAllocManaged)(&q, 100 * MIB, CU_ATTACH_GLOBAL) == CU_OK);
+}
+
+/* The driver fails: what was reserved for it comes back. */
+PROGRAM(failures_of_the_driver_cost_nothing)
+{
+    size_t left, total;
+    struct cu_ctx *ctx;
+    cu_devptr p;
+
+    begin();
+    for (int i = 0; i < 3; i++) {
+        dbl_fail_nth(m->driver, DBL_FAIL_ALLOC, 1, CU_OUT_OF_MEMORY);
+        CHECK(CU(cuMemAlloc_v2)(&p, 100 * MIB) == CU_OUT_OF_MEMORY);
+        dbl_fail_nth(m->driver, DBL_FAIL_CONTEXT, 1, CU_UNKNOWN);
+        CHECK(CU(cuCtxCreate_v2)(&ctx, 0, 0) == CU_UNKNOWN);
+    }
+    CHECK(CU(cuMemGetInfo_v2)(&left, &total) == CU_OK && left == LIMIT - CONTEXT);
+    CHECK(CU(cuMemAlloc_v2)(&p, 100 * MIB) == CU_OK);
+    dbl_fail_nth(m->driver, DBL_FAIL_FREE, 1, CU_UNKNOWN);
+    CHECK(CU(cuMemFree_v2)(p) == CU_UNKNOWN);
+    CHECK(CU(cuMemGetInfo_v2)(&left, &total) == CU_OK && left == LIMIT - CONTEXT - 100 * MIB);
+    CHECK(CU(cuMemFree_v2)(p) == CU_OK);
+    CHECK(CU(cuMemGetInfo_v2)(&left, &total) == CU_OK && left == LIMIT - CONTEXT);
+}
+
+PROGRAM(contexts_are_charged_while_they_are_there)
+{
+    struct cu_ctx *ctx[3], *primary;
+    size_t left, total;
+
+    begin();
+    CHECK(CU(cuDevicePrimaryCtxRetain)(&primary, 0) == CU_OK); /* a second time: the same one */
+    for (int i = 0; i < 3; i++)
+        CHECK(CU(cuCtxCreate_v2)(&ctx[i], 0, 0) == CU_OK);
+    CHECK(CU(cuCtxCreate_v2)(&ctx[0], 0, 0) == CU_OUT_OF_MEMORY);
+    for (int i = 0; i < 3; i++)
+        CHECK(CU(cuCtxDestroy_v2)(ctx[i]) == CU_OK);
+    CHECK(CU(cuCtxSetCurrent)(primary) == CU_OK);
+    CHECK(CU(cuMemGetInfo_v2)(&left, &total) == CU_OK && left == LIMIT - CONTEXT);
+    CHECK(CU(cuDevicePrimaryCtxRelease_v2)(0) == CU_OK);
+    CHECK(gpu_region_held(m->region, 0) == CONTEXT);
+    CHECK(CU(cuDevicePrimaryCtxRelease_v2)(0) == CU_OK);
+    CHECK(gpu_region_held(m->region, 0) == 0);
+}
+
+/* Look-ups give what the driver has, with what stands in front of it. */
+PROGRAM(look_ups_lead_through_the_shim)
+{
+    fn_cuMemAlloc_v2 *alloc = NULL;
+    fn_cuGetProcAddress_v2 *again = NULL;
+    void *nothing = (void *)1;
+    int status = -1;
+    cu_devptr p;
+
+    begin();
+    CHECK(CU(cuGetProcAddress_v2)("cuGetProcAddress", (void **)&again, 12000, 0, &status) == CU_OK);
+    CHECK(again == CU(cuGetProcAddress_v2));
+    CHECK(again("cuMemAlloc", (void **)&alloc, 13000, 0, &status) == CU_OK);
+    CHECK(alloc == CU(cuMemAlloc_v2) && status == CU_PROC_FOUND);
+    CHECK(alloc(&p, LIMIT) == CU_OUT_OF_MEMORY);
+    CHECK(again("cuNoSuchThing", &nothing, 13000, 0, &status) == CU_NOT_FOUND || nothing == NULL);
+    CHECK(again("cuMemAllocAsync", &nothing, 13000, CU_PROC_PER_THREAD_STREAM, &status) == CU_OK);
+    CHECK(nothing == find("cuMemAllocAsync_ptsz"));
+}
+
+/* A child has a slot of its own, and the driver refuses it as it does without us. */
+PROGRAM(a_fork_begins_anew)
+{
+    cu_devptr p;
+    int status;
+    pid_t pid;
+
+    begin();
+    CHECK(CU(cuMemAlloc_v2)(&p, 100 * MIB) == CU_OK);
+    pid = fork();
+    if (pid == 0)
+        _exit(CU(cuMemAlloc_v2)(&p, MIB) == CU_NOT_INITIALIZED ? 0 : 1);
+    CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+    CHECK(CU(cuMemFree_v2)(p) == CU_OK);
+    CHECK(gpu_region_held(m->region, 0) == CONTEXT);
+}
+
+/* ---- several processes ------------------------------------------------------------------------
+ */
+
+#define ROUNDS 10000
+
+static void race(struct machine *m)
+{
+    cu_devptr kept[16] = {0};
+    struct rng rng;
+
+    begin();
+    rng_seed(&rng, (uint64_t)getpid());
+    for (int i = 0; i < ROUNDS; i++) {
+        cu_devptr *one = &kept[rng_below(&rng, 16)];
+        if (*one) {
+            CHECK(CU(cuMemFree_v2)(*one) == CU_OK);
+            *one = 0;
+        } else if (CU(cuMemAlloc_v2)(one, 512 * (1 + rng_below(&rng, 4096))) != CU_OK) {
+            *one = 0;
+        }
+        CHECK(dbl_bytes(m->driver, 0, DBL_KINDS) <= LIMIT);
+    }
+}
+
+ALONE(racing_processes_stay_within_the_limit)
+{
+    struct machine *m = machine();
+    pid_t pids[3]; /* contexts take the rest */
+
+    for (int i = 0; i < 3; i++)
+        pids[i] = program(race, m);
+    for (int i = 0; i < 3; i++) {
+        int status = -1;
+        CHECK(serve(m, pids[i], 60000, &status));
+        CHECK(status == 0);
+    }
+    serve(m, 0, 20, NULL);
+    CHECK(gpu_region_held(m->region, 0) == 0);
+    end_machine(m);
+}
+
+static void hold_and_wait(struct machine *m)
+{
+    cu_devptr p;
+
+    begin();
+    CHECK(CU(cuMemAlloc_v2)(&p, 100 * MIB) == CU_OK);
+    for (;;)
+        pause();
+}
+
+ALONE(the_killed_give_back)
+{
+    struct machine *m = machine();
+
+    for (int i = 0; i < 20; i++) {
+        pid_t pid = program(hold_and_wait, m);
+        for (int n = 0; n < 5000 && gpu_region_held(m->region, 0) < 164 * MIB; n++)
+            serve(m, 0, 1, NULL);
+        CHECK(gpu_region_held(m->region, 0) == 164 * MIB);
+        kill(pid, SIGKILL);
+        CHECK(waitpid(pid, NULL, 0) == pid);
+        serve(m, 0, 5, NULL);
+        CHECK(gpu_region_held(m->region, 0) == 0);
+    }
+    end_machine(m);
+}
+
+/* ---- gate, and the agent's absence ------------------------------------------------------------
+ */
+
+static void call_and_end(struct machine *m)
+{
+    size_t left, total;
+
+    begin();
+    kill(getpid(), SIGSTOP); /* the gate is closed meanwhile */
+    CHECK(CU(cuMemGetInfo_v2)(&left, &total) == CU_OK);
+}
+
+ALONE(a_closed_gate_holds_calls_and_asks)
+{
+    struct machine *m = machine();
+    pid_t pid = program(call_and_end, m);
+    siginfo_t info;
+    int status = -1;
+
+    for (int i = 0; i < 5000; i++) {
+        memset(&info, 0, sizeof(info));
+        serve(m, 0, 1, NULL);
+        CHECK(waitid(P_PID, (id_t)pid, &info, WSTOPPED | WNOHANG) == 0);
+        if (info.si_pid == pid)
+            break;
+    }
+    CHECK(info.si_pid == pid);
+    gpu_region_gate(m->region, false);
+    kill(pid, SIGCONT);
+    CHECK(!serve(m, pid, 200, &status));
+    CHECK(m->wakes > 0);
+    gpu_region_gate(m->region, true);
+    CHECK(serve(m, pid, 5000, &status));
+    CHECK(status == 0);
+    end_machine(m);
+}
+
+static void is_refused(struct machine *m)
+{
+    freopen("/dev/null", "w", stderr);
+    _exit(CU(cuInit)(0) == CU_NOT_PERMITTED ? 0 : 1);
+}
+
+static void is_free(struct machine *m)
+{
+    cu_devptr p;
+
+    begin();
+    CHECK(CU(cuMemAlloc_v2)(&p, 2 * LIMIT) == CU_OK);
+}
+
+ALONE(without_an_agent_the_policy_decides)
+{
+    struct machine *m = machine();
+    char open_file[128];
+    int status = -1;
+    pid_t pid;
+
+    gpu_region_close(m->region);
+    m->region = NULL;
+    pid = program(is_refused, m);
+    CHECK(waitpid(pid, &status, 0) == pid);
+    CHECK(status == 0);
+    path_in(m, "open", open_file);
+    close(open(open_file, O_CREAT | O_WRONLY | O_CLOEXEC, 0644));
+    pid = program(is_free, m);
+    CHECK(waitpid(pid, &status, 0) == pid);
+    CHECK(status == 0);
+    end_machine(m);
+}
+
+/* ---- hostile tenants ---------------------------------------------------------------------------
+ */
+
+static int attach(const struct machine *m, int fds[2])
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct share_hello hello = {.message = SHARE_HELLO, .version = SHARE_VERSION};
+    struct share_welcome welcome;
+    char control[CMSG_SPACE(2 * sizeof(int))];
+    struct iovec part = {.iov_base = &welcome, .iov_len = sizeof(welcome)};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = control,
+                             .msg_controllen = sizeof(control)};
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s/agent", m->folder);
+    CHECK(connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0);
+    CHECK(send(fd, &hello, sizeof(hello), 0) == sizeof(hello));
+    CHECK(recvmsg(fd, &message, 0) == sizeof(welcome));
+    CHECK(welcome.message == SHARE_WELCOME && CMSG_FIRSTHDR(&message) != NULL);
+    memcpy(fds, CMSG_DATA(CMSG_FIRSTHDR(&message)), 2 * sizeof(int));
+    return fd;
+}
+
+PROGRAM(a_tenant_cannot_raise_its_limit)
+{
+    char path[64];
+    int fds[2], again;
+
+    attach(m, fds);
+    CHECK(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], 0) == MAP_FAILED);
+    CHECK(pwrite(fds[0], "x", 1, 0) < 0);
+    for (int i = 0; i < 2; i++)
+        CHECK(ftruncate(fds[i], 0) < 0);
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fds[0]);
+    again = open(path, O_RDWR | O_CLOEXEC);
+    CHECK(again < 0 ||
+          mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, again, 0) == MAP_FAILED);
+    void *page = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fds[0], 0);
+    CHECK(page != MAP_FAILED && mprotect(page, 4096, PROT_READ | PROT_WRITE) < 0);
+}
+
+PROGRAM(one_process_has_one_slot)
+{
+    int fds[2];
+
+    for (int i = 0; i < 300; i++) { /* more than there are slots */
+        int fd = attach(m, fds);
+        close(fds[0]);
+        close(fds[1]);
+        close(fd);
+    }
+}
+
+PROGRAM(nonsense_ends_the_connection)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    char noise[4096] = "x";
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s/agent", m->folder);
+    CHECK(connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0);
+    CHECK(send(fd, noise, sizeof(noise), 0) == sizeof(noise));
+    CHECK(recv(fd, noise, sizeof(noise), 0) <= 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_slice_is_all_there_is),
+        cmocka_unit_test(test_absurd_sizes_are_refused),
+        cmocka_unit_test(test_pitched_memory_is_charged_by_its_pitch),
+        cmocka_unit_test(test_managed_memory_counts),
+        cmocka_unit_test(test_failures_of_the_driver_cost_nothing),
+        cmocka_unit_test(test_contexts_are_charged_while_they_are_there),
+        cmocka_unit_test(test_look_ups_lead_through_the_shim),
+        cmocka_unit_test(test_a_fork_begins_anew),
+        cmocka_unit_test(test_racing_processes_stay_within_the_limit),
+        cmocka_unit_test(test_the_killed_give_back),
+        cmocka_unit_test(test_a_closed_gate_holds_calls_and_asks),
+        cmocka_unit_test(test_without_an_agent_the_policy_decides),
+        cmocka_unit_test(test_a_tenant_cannot_raise_its_limit),
+        cmocka_unit_test(test_one_process_has_one_slot),
+        cmocka_unit_test(test_nonsense_ends_the_connection),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
