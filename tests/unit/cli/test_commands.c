@@ -217,141 +217,6 @@ static void show_tells_everything(void **state)
            "   1  failed   n1    gpu 1          0  2m ago   exit 137: out of memory\n");
 }
 
-static void why_explains_a_wait(void **state)
-{
-    (void)state;
-    fake_answer("GET /v1/workloads/83/explain", 200,
-                "{\"id\":83,\"name\":\"serve\",\"team\":\"product\",\"state\":\"pending\","
-                "\"reason\":\"team_limit\",\"sentence\":\"team product is at its limit of 4 GPUs: "
-                "it uses 4, and this asks for 2\",\"remedy\":\"it starts when 'train' (80) ends\","
-                "\"request\":\"2 GPUs\",\"tasks\":1,\"at\":\"2026-11-30T12:00:00Z\","
-                "\"resource\":\"gpu\",\"asked\":2,\"free\":2,\"missing\":2,"
-                "\"quota\":{\"team\":\"product\",\"used\":4,\"guarantee\":4,\"limit\":4,"
-                "\"share\":4},\"position\":1,\"pending\":3,"
-                "\"start_at\":\"2026-11-30T12:10:00Z\",\"start_in_ms\":600000,"
-                "\"start_basis\":\"limits\",\"waits_for\":null,"
-                "\"holders\":[{\"id\":80,\"name\":\"train\",\"team\":\"product\",\"gpu\":4}],"
-                "\"last_eviction\":\"reclaimed: team research takes back 2 GPUs\","
-                "\"last_eviction_at\":\"2026-11-30T11:50:00Z\"}");
-    expect("why 83", 0,
-           "serve (83) of team product: pending\n"
-           "\n"
-           "  Team product is at its limit of 4 GPUs: it uses 4, and this asks for 2.\n"
-           "  It starts when 'train' (80) ends.\n"
-           "\n"
-           "  asks for      2 GPUs\n"
-           "  team          product uses 4, guarantee 4, limit 4, fair share 4\n"
-           "  position      1 of 3 that wait in its team\n"
-           "  start         in about 10m, from the run-time limits of what runs\n"
-           "  last evicted  10m ago: reclaimed: team research takes back 2 GPUs\n"
-           "\n"
-           "Who uses that limit\n"
-           "ID  NAME   TEAM     GPU\n"
-           "80  train  product    4\n");
-}
-
-#define AWAY                                                                                       \
-    "{\"id\":6,\"name\":\"big\",\"team\":\"lab\",\"state\":\"pending\",\"reason\":\"nodes_down\"," \
-    "\"sentence\":\"only nodes that are down or drained could hold it\",\"remedy\":null,"          \
-    "\"request\":\"8 GPUs\",\"tasks\":1,\"resource\":\"gpu\",\"asked\":8,\"free\":0.5,"            \
-    "\"start_at\":null,\"start_basis\":\"unknown\",\"holders\":[]}"
-
-static void why_blames_a_node_that_is_away_and_nobody_else(void **state)
-{
-    (void)state;
-    fake_answer("GET /v1/workloads/6/explain", 200, AWAY);
-    expect("why 6", 0,
-           "big (6) of team lab: pending\n"
-           "\n"
-           "  Only nodes that are down or drained could hold it.\n"
-           "\n"
-           "  asks for      8 GPUs\n"
-           "  start         when a node comes back ('allot node undrain')\n");
-}
-
-static void why_tells_what_kept_it_from_its_launch(void **state)
-{
-    (void)state;
-    fake_answer("GET /v1/workloads/6/explain", 200,
-                "{\"id\":6,\"name\":\"big\",\"team\":\"lab\",\"state\":\"pending\","
-                "\"reason\":\"backoff\",\"sentence\":\"could not be launched and is "
-                "tried again: there is no such "
-                "image\",\"remedy\":null,\"resource\":\"gpu\",\"asked\":1,\"free\":0,"
-                "\"start_at\":\"2026-11-30T12:00:02Z\",\"start_in_ms\":2000,"
-                "\"start_basis\":\"backoff\"}");
-    expect("why 6", 0,
-           "big (6) of team lab: pending\n"
-           "\n"
-           "  Could not be launched and is tried again: there is no such image.\n"
-           "\n"
-           "  asks for      1 GPU\n"
-           "  start         in about 2s, when the pause after a failed launch ends\n");
-}
-
-static void why_counts_work_that_may_not_be_seen(void **state)
-{
-    (void)state;
-    fake_answer("GET /v1/workloads/6/explain", 200,
-                "{\"id\":6,\"name\":\"big\",\"team\":\"lab\",\"state\":\"pending\","
-                "\"reason\":\"cpu\",\"sentence\":\"it asks for cores\",\"remedy\":null,"
-                "\"request\":\"1 GPU\",\"tasks\":4,\"resource\":\"cpu\",\"asked\":16,\"free\":8,"
-                "\"gang_tasks\":4,\"fitting_tasks\":2,\"quota\":{\"team\":\"lab\",\"used\":0},"
-                "\"start_at\":null,\"start_basis\":\"unknown\",\"holders\":["
-                "{\"id\":null,\"name\":null,\"team\":\"other\",\"workloads\":2,\"cpu\":20.5},"
-                "{\"id\":3,\"name\":\"nb\",\"team\":\"lab\",\"cpu\":4}]}");
-    expect("why 6", 0,
-           "big (6) of team lab: pending\n"
-           "\n"
-           "  It asks for cores.\n"
-           "\n"
-           "  asks for      16 cores (4 x 1 GPU)\n"
-           "  free now      8 cores\n"
-           "  fit now       2 of 4 tasks\n"
-           "  team          lab uses 0\n"
-           "  start         unknown: what it waits for declares no time limit (--max-run-time)\n"
-           "\n"
-           "Who holds what it needs\n"
-           "ID  NAME           TEAM   CORES\n"
-           " -  (2 workloads)  other   20.5\n"
-           " 3  nb             lab        4\n");
-}
-
-static void on_a_terminal_fields_break_between_words(void **state)
-{
-    (void)state;
-    fake_terminal = true;
-    fake_style.width = 50;
-    fake_answer("GET /v1/workloads/6/explain", 200, AWAY);
-    assert_int_equal(fake_run("why 6"), 0);
-    assert_non_null(strstr(fake_out, "  start         when a node comes back ('allot\n"
-                                     "                node undrain')\n"));
-}
-
-static void why_tells_what_happened(void **state)
-{
-    (void)state;
-    fake_answer(
-        "GET /v1/workloads/7/explain", 200,
-        "{\"id\":7,\"name\":\"old\",\"team\":\"nlp\",\"state\":\"failed\",\"reason\":null}");
-    fake_answer("GET /v1/workloads/7", 200,
-                "{\"id\":7,\"name\":\"old\",\"team\":\"nlp\",\"state\":\"failed\",\"exit_code\":3,"
-                "\"message\":\"task 0 exited with 3\",\"started_at\":\"2026-11-30T11:00:00Z\","
-                "\"ended_at\":\"2026-11-30T11:01:30Z\"}");
-    fake_answer("GET /v1/workloads/7/events", 200,
-                "{\"events\":[{\"time\":\"2026-11-30T10:59:00Z\",\"type\":\"workload.submitted\","
-                "\"message\":\"bo submitted it\"},{\"time\":\"2026-11-30T11:01:30Z\","
-                "\"type\":\"workload.ended\",\"message\":null}]}");
-    expect("why 7", 0,
-           "old (7) of team nlp: failed\n"
-           "\n"
-           "  It ended 58m ago with exit code 3 after 1m 30s.\n"
-           "  Task 0 exited with 3.\n"
-           "\n"
-           "     WHEN  WHAT HAPPENED\n"
-           "1h 1m ago  bo submitted it\n"
-           "  58m ago  workload.ended\n");
-}
-
 static void stop_goes_on_after_a_failure(void **state)
 {
     (void)state;
@@ -1071,7 +936,8 @@ static void unknown_commands_are_helped(void **state)
 {
     (void)state;
     expect_error("sbmit", 2, "allot: unknown command 'sbmit'\nhint: did you mean 'submit'?\n");
-    expect_error("team lsit", 2, "allot: unknown command 'team lsit'\nhint: did you mean 'list'?\n");
+    expect_error("team lsit", 2,
+                 "allot: unknown command 'team lsit'\nhint: did you mean 'list'?\n");
     expect_error("squeue", 2, "allot: unknown command 'squeue'\nhint: here that is 'allot ps'\n");
     expect_error("stop", 2,
                  "allot: 'stop' needs ID...\n"
@@ -1157,12 +1023,6 @@ int main(void)
         TEST(names_cannot_steer_the_terminal),
         TEST(a_terminal_gets_what_fits),
         TEST(show_tells_everything),
-        TEST(why_explains_a_wait),
-        TEST(why_blames_a_node_that_is_away_and_nobody_else),
-        TEST(why_tells_what_kept_it_from_its_launch),
-        TEST(why_counts_work_that_may_not_be_seen),
-        TEST(on_a_terminal_fields_break_between_words),
-        TEST(why_tells_what_happened),
         TEST(stop_goes_on_after_a_failure),
         TEST(logs_of_what_never_ran_say_why),
         TEST(silence_of_what_ran_is_its_own),
