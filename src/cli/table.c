@@ -153,26 +153,41 @@ static void cut_column(struct cli_table *t, size_t column, int width)
     }
 }
 
-/* Takes what is too wide from the columns that may be cut, from the last to the first. */
+/* The widest column that may still be cut, the last of equals; column_count where none may. */
+static size_t widest(const struct cli_table *t, const int *widths)
+{
+    size_t best = t->column_count;
+
+    for (size_t i = 0; i < t->column_count; i++) {
+        int floor = cli_text_width(t->columns[i].title);
+
+        if (!(t->columns[i].flags & CLI_COLUMN_CUT) ||
+            widths[i] <= (floor > CUT_MIN ? floor : CUT_MIN))
+            continue;
+        if (best == t->column_count || widths[i] >= widths[best])
+            best = i;
+    }
+    return best;
+}
+
+/* Takes what is too wide from the widest columns, so that none is cut while another has more. */
 static void fit(struct cli_table *t)
 {
+    int *widths = arena_new_array(&t->cli->arena, int, t->column_count);
     int total = -GAP;
 
-    for (size_t i = 0; i < t->column_count; i++)
-        total += column_width(t, i) + GAP;
-    for (size_t i = t->column_count; i > 0 && total > t->cli->style.width; i--) {
-        int width = column_width(t, i - 1), floor = cli_text_width(t->columns[i - 1].title);
-        int cut = total - t->cli->style.width;
-
-        if (floor < CUT_MIN)
-            floor = CUT_MIN;
-        if (!(t->columns[i - 1].flags & CLI_COLUMN_CUT) || width <= floor)
-            continue;
-        if (width - cut < floor)
-            cut = width - floor;
-        cut_column(t, i - 1, width - cut);
-        total -= cut;
+    for (size_t i = 0; i < t->column_count; i++) {
+        widths[i] = column_width(t, i);
+        total += widths[i] + GAP;
     }
+    for (size_t at; total > t->cli->style.width; total--) {
+        at = widest(t, widths);
+        if (at == t->column_count)
+            break;
+        widths[at]--;
+    }
+    for (size_t i = 0; i < t->column_count; i++)
+        cut_column(t, i, widths[i]);
 }
 
 /* ---- printing ------------------------------------------------------------------------------ */

@@ -3,7 +3,7 @@
  * Tables for people, laid out here and printed through libsmartcols.
  *
  * On a terminal the table fits its width: what is too wide is taken from the columns marked
- * CLI_COLUMN_CUT, the last of them first, and cut cells end with an ellipsis. In a pipe every
+ * CLI_COLUMN_CUT, the widest of them first, and cut cells end with an ellipsis. In a pipe every
  * cell is whole and columns are plain text. Cells are copied, and made harmless for a terminal.
  *
  *     static const struct cli_column columns[] = {{"ID", CLI_COLUMN_RIGHT}, {"NAME"}};

@@ -170,8 +170,18 @@ static void a_terminal_gets_what_fits(void **state)
     assert_int_equal(fake_run("ps"), 0);
     for (const char *l = fake_out; *l; l += strcspn(l, "\n") + 1)
         assert_true(strcspn(l, "\n") <= 60); /* columns have a least width */
-    fake_style.color = true;
+    /* a long name leaves the note its part */
+    fake_answer("GET /v1/workloads?state=live&limit=200", 200,
+                "{\"workloads\":[{\"id\":8,\"name\":\"a-long-name-of-a-workload-that-goes-on\","
+                "\"team\":\"a-team-of-research\",\"state\":\"pending\",\"gpus\":1,"
+                "\"reason\":\"team_limit\",\"position\":1,"
+                "\"submitted_at\":\"2026-11-30T11:00:00Z\"}]}");
     fake_style.width = 80;
+    expect("ps", 0,
+           "ID  NAME              TEAM              STATE    ASKS FOR  AGE  NOTE\n"
+           " 8  a-long-name-of-~  a-team-of-resea~  pending  1 GPU      1h  #1: team at its~\n");
+    fake_answer("GET /v1/workloads?state=live&limit=200", 200, "{\"workloads\":[" WAITING "]}");
+    fake_style.color = true;
     assert_int_equal(fake_run("ps"), 0);
     assert_non_null(strstr(fake_out, "\033[33mpending"));
     assert_int_equal(fake_run("ps --no-color"), 0);
