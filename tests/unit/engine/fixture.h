@@ -51,6 +51,10 @@ struct fixture {
 
 /* NULL = real tasks cannot be tested here (not root); prints why. */
 struct fixture *fixture_new(void);
+/* Skips a test whose set-up found that, and left `f` NULL. */
+#define NEED_ROOT() \
+    if (f == NULL)  \
+    skip()
 /* Starts the engine with f->config; asserts. */
 void fixture_up(struct fixture *f);
 /* Destroys the engine; tasks run on. */

@@ -35,10 +35,6 @@ static int down(void **state)
     return 0;
 }
 
-#define NEED_ROOT() \
-    if (f == NULL)  \
-    skip()
-
 static const char *const first[] = {"1.0.0"};
 
 /* The next server, which believes that the first task is alive. */

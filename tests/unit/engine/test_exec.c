@@ -42,10 +42,6 @@ static int down(void **state)
     return 0;
 }
 
-#define NEED_ROOT() \
-    if (f == NULL)  \
-    skip()
-
 struct result {
     struct strbuf out, err;
     int code; /* -1 = the session failed */

@@ -39,10 +39,6 @@ static int down(void **state)
     return 0;
 }
 
-#define NEED_ROOT() \
-    if (f == NULL)  \
-    skip()
-
 #define NEED_LIMITS()                                         \
     NEED_ROOT();                                              \
     if (strcmp(limits, "none") == 0) {                        \

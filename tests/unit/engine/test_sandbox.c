@@ -40,10 +40,6 @@ static int down(void **state)
     return 0;
 }
 
-#define NEED_ROOT() \
-    if (f == NULL)  \
-    skip()
-
 /* Runs SCRIPT to its end and returns the log. */
 static const char *run(const char *script)
 {

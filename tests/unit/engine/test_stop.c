@@ -77,10 +77,6 @@ static int down(void **state)
     return 0;
 }
 
-#define NEED_ROOT() \
-    if (f == NULL)  \
-    skip()
-
 static void wait_until(bool (*check)(int pid), int pid, const char *what)
 {
     int64_t until = clock_boot_ms() + FIXTURE_WAIT_MS;

@@ -32,10 +32,6 @@ static int down(void **state)
     return 0;
 }
 
-#define NEED_ROOT() \
-    if (f == NULL)  \
-    skip()
-
 static void the_node_is_reported(void **state)
 {
     struct seen s;
