@@ -13,13 +13,14 @@ void core_task_set_state(struct core *core, struct core_workload *w, int32_t ind
 {
     struct core_task *t = &core_workload_tasks(w)[index];
 
-    (void)core;
     if (!model_task_transition_ok(t->state, state))
         abort();
     w->running += model_task_state_holds(state) - model_task_state_holds(t->state);
     w->stopping += (state == MODEL_TASK_STOPPING) - (t->state == MODEL_TASK_STOPPING);
     w->ended += model_task_state_is_final(state) - model_task_state_is_final(t->state);
     t->state = state;
+    if (state == MODEL_TASK_STOPPING)
+        t->allocation.stopping_ms = core->now_ms;
 }
 
 void core_task_release(struct core *core, struct core_workload *w, int32_t index, int64_t end_ms,

@@ -45,6 +45,7 @@ struct model_allocation {
     int64_t start_ms, end_ms; /* end 0 = open */
     int64_t busy_ns;          /* device busy time so far, within gpu_milli * elapsed */
     int64_t seen_ms;          /* last usage report */
+    int64_t stopping_ms;      /* when it was asked to stop; 0 = it was not, or not known */
     enum model_release release;
 };
 

@@ -194,20 +194,29 @@ static int set_up(struct past *past, const struct asked *a, struct whatif_setup 
     return e;
 }
 
+static void begin_setup(struct past *past, const struct asked *a, struct whatif_setup *ret_setup)
+{
+    whatif_setup_past(past, ret_setup);
+    if (a->checkpoint_ms >= 0)
+        ret_setup->checkpoint_ms = a->checkpoint_ms;
+    if (a->stop_ms >= 0) {
+        ret_setup->stop_ms = a->stop_ms;
+        ret_setup->stops = 0;
+    }
+}
+
 static int replay(struct whatif_report *r, struct past *past, const struct asked *a,
                   struct err *err)
 {
     struct whatif_setup was, is;
     int e;
 
-    whatif_setup_past(past, &was);
     if (a->checkpoint_ms >= 0)
-        was.checkpoint_ms = a->checkpoint_ms;
-    if (a->stop_ms >= 0)
-        was.stop_ms = a->stop_ms;
-    whatif_setup_past(past, &is);
-    is.checkpoint_ms = was.checkpoint_ms;
-    is.stop_ms = was.stop_ms;
+        past_assume(past, a->checkpoint_ms);
+    begin_setup(past, a, &was);
+    begin_setup(past, a, &is);
+    r->stop_ms = was.stop_ms;
+    r->stops = was.stops;
     e = set_up(past, a, &is, err);
     if (e < 0)
         return e;
@@ -282,7 +291,8 @@ const struct sim_command sim_cmd_whatif = {
              "  --class CLASS.CELL=yes   the class matrix: may_preempt, may_reclaim, idle_only\n"
              "\n"
              "  --checkpoint TIME        between saves of work that saves (10m), or never\n"
-             "  --stop TIME              how long an evicted task takes, within its grace (5s)\n"
+             "  --stop TIME              how long an evicted task takes, within its grace\n"
+             "                           (as recorded, in the median; else 5s)\n"
              "  --price USD              of one GPU-hour, prints cost: 2.50\n"
              "  --all                    all teams, however many\n"
              "  -o json                  one JSON object\n"

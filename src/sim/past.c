@@ -191,6 +191,7 @@ enum {
     RUN_END,
     RUN_BUSY,
     RUN_NODE,
+    RUN_STOPPING,
     RUN_FIELDS
 };
 
@@ -200,14 +201,23 @@ static int read_numbers(struct reading *r, struct json_object *line, int64_t *n)
 
     json_object_object_get_ex(line, "run", &v);
     if (!json_object_is_type(v, json_type_array) || json_object_array_length(v) != RUN_FIELDS)
-        return bad(r, "run", "an array of eight numbers");
+        return bad(r, "run", "an array of nine numbers");
     for (size_t i = 0; i < RUN_FIELDS; i++) {
         struct json_object *number = json_object_array_get_idx(v, i);
         n[i] = json_object_get_int64(number);
         if (!json_object_is_type(number, json_type_int) || n[i] < 0 || n[i] > TIME_MAX_MS)
-            return bad(r, "run", "an array of eight numbers from 0");
+            return bad(r, "run", "an array of nine numbers from 0");
     }
     return 0;
+}
+
+/* Only where it lies within the run. */
+static int64_t stopping(const int64_t *n)
+{
+    bool within =
+        n[RUN_STOPPING] >= n[RUN_START] && (n[RUN_END] == 0 || n[RUN_STOPPING] <= n[RUN_END]);
+
+    return within ? n[RUN_STOPPING] : 0;
 }
 
 static int read_run(struct reading *r, struct json_object *line)
@@ -231,6 +241,7 @@ static int read_run(struct reading *r, struct json_object *line)
                             .gpu_milli = n[RUN_MILLI],
                             .start_ms = n[RUN_START],
                             .end_ms = n[RUN_END],
+                            .stopping_ms = stopping(n),
                             .node = (uint64_t)n[RUN_NODE],
                             .how = how,
                             .open = n[RUN_END] == 0};
@@ -443,7 +454,7 @@ int past_read_stream(FILE *file, const char *name, struct past *ret_past, struct
         }
     }
     if (e == 0) {
-        past_work_measure(&past);
+        past_assume(&past, PAST_CHECKPOINT_MS);
         e = check_size(&past, err);
     }
     if (e < 0) {

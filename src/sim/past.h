@@ -5,11 +5,11 @@
  * guaranteed to whom".
  *
  * The work of a job. A record says when devices were held, not how far the work was. All tasks
- * of a job are taken to work as long as the longest of them: where it saves checkpoints, the sum
- * of its runs; else its last run. What still runs is taken to end with the record, at the least
- * after the run time that it expects. What has not run yet is taken to run as long as it expects,
- * or as its limit says, or as the median of all others; the count of such guesses is reported.
- * What was cancelled before it ran is left out.
+ * of a job are taken to work as long as the longest of them: where it saves checkpoints, what its
+ * runs before had saved, every so often, and its last run; else its last run. What still runs is
+ * taken to end with the record, at the least after the run time that it expects. What has not run
+ * yet is taken to run as long as it expects, or as its limit says, or as the median of all others;
+ * the count of such guesses is reported. What was cancelled before it ran is left out.
  *
  * Runs that failed and were tried again are part of the work of a job: it holds devices for as
  * long, gives them up and asks again. Runs that ended with their node are not: they are cut short
@@ -59,6 +59,7 @@ struct past_run {
     enum model_release how;
     int64_t gpu_milli;
     int64_t start_ms, end_ms; /* the end of the record where it goes on */
+    int64_t stopping_ms;      /* when it was asked to stop; 0 = it was not, or not known */
     bool open;
 };
 
@@ -127,6 +128,14 @@ int past_read(const char *path, struct past *ret_past, struct err *err);
 int past_read_stream(FILE *file, const char *name, struct past *ret_past, struct err *err);
 /* Frees everything. */
 void past_done(struct past *p);
+
+/* Measures the work anew, for jobs that save every CHECKPOINT_MS (0 = never) where they save. A
+ * record that has been read has done so with PAST_CHECKPOINT_MS. */
+#define PAST_CHECKPOINT_MS (10 * 60 * 1000)
+void past_assume(struct past *p, int64_t checkpoint_ms);
+/* How long evicted tasks took to stop, in the median; -1 where none is recorded. RET_COUNT of
+ * them. */
+int64_t past_stop_ms(const struct past *p, size_t *ret_count);
 
 /* NULL when there is no such team. */
 struct past_team *past_team_by_id(const struct past *p, uint64_t id);

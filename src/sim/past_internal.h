@@ -22,7 +22,5 @@ int past_change_resolve(struct past *p, struct err *err);
 
 /* Sets the window. Runs that go on end with the record from here on. */
 void past_work_window(struct past *p);
-/* Fills in what each job needs; the changes are known. */
-void past_work_measure(struct past *p);
 
 #endif

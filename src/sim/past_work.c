@@ -72,7 +72,9 @@ int64_t past_first_start(const struct past_job *job)
 
 /* What the runs of one task come to. */
 struct task_work {
-    int64_t sum_ms, last_ms, gpu_milli;
+    int64_t saved_ms;  /* in this segment, which ends with a failure or the job */
+    int64_t before_ms; /* of the failed segments */
+    int64_t gpu_milli;
     uint32_t failures, losses;
     int32_t attempt;
     size_t last; /* index of its last run */
@@ -127,31 +129,72 @@ static void add_time(int64_t *sum_ms, int64_t ms)
         *sum_ms += ms;
 }
 
-/* Failed runs one by one, of the task that failed most; work_ms of that task. */
-static void measure_failures(struct past *p, struct past_job *job, int32_t task,
-                             const struct task_work *work)
+/* For how long it worked: until it was asked to stop. */
+static int64_t worked_ms(const struct past_run *run)
 {
-    const struct past_run *last = &job->runs[work->last];
-    int64_t *failed_ms = arena_new_array(&p->arena, int64_t, work->failures), part_ms = 0,
-            sum_ms = 0;
-    bool kept = job->shape->model->handling != MODEL_RESTART;
+    bool asked = run->stopping_ms > 0 && run->how != MODEL_RELEASE_ENDED;
 
-    for (size_t i = 0; i < job->run_count; i++) {
+    return (asked ? run->stopping_ms : run->end_ms) - run->start_ms;
+}
+
+/* What lasts of a run that was cut short. */
+static void cut_short(struct task_work *t, const struct past_run *run, int64_t checkpoint_ms)
+{
+    int64_t progress = t->saved_ms;
+
+    add_time(&progress, worked_ms(run));
+    if (checkpoint_ms > 0 && progress - progress % checkpoint_ms > t->saved_ms)
+        t->saved_ms = progress - progress % checkpoint_ms;
+}
+
+/* A run that failed: what came before it in its segment, and itself. */
+static int64_t failed_segment(struct task_work *t, const struct past_run *run)
+{
+    int64_t ms = t->saved_ms;
+
+    add_time(&ms, run->end_ms - run->start_ms);
+    t->saved_ms = 0;
+    return ms > 0 ? ms : 1;
+}
+
+/* Failed runs one by one, of the task that failed most. */
+static void list_failures(struct past *p, struct past_job *job, int32_t task, uint32_t count,
+                          int64_t checkpoint_ms)
+{
+    int64_t *failed_ms = arena_new_array(&p->arena, int64_t, count);
+    struct task_work t = {0};
+
+    for (size_t i = 0; i < job->run_count && job->failed_count < count; i++) {
         const struct past_run *run = &job->runs[i];
         if (run->task != task)
             continue;
-        if (!kept)
-            part_ms = 0;
-        add_time(&part_ms, run->end_ms - run->start_ms);
-        if (!was_retried(p, run, last))
-            continue;
-        failed_ms[job->failed_count++] = part_ms > 0 ? part_ms : 1;
-        add_time(&sum_ms, part_ms > 0 ? part_ms : 1);
-        part_ms = 0;
+        if (is_failure(run->how) && !lost_its_node(p, run))
+            failed_ms[job->failed_count++] = failed_segment(&t, run);
+        else
+            cut_short(&t, run, checkpoint_ms);
     }
-    add_time(&sum_ms, part_ms);
     job->failed_ms = failed_ms;
-    job->work_ms = sum_ms;
+}
+
+/* All of one task's runs but the last; then that one. Rigid gangs go through their failures. */
+static void add_run(struct past *p, const struct past_job *job, struct task_work *t, size_t index,
+                    int64_t checkpoint_ms)
+{
+    const struct past_run *run = &job->runs[index];
+    const struct model_shape *m = job->shape->model;
+    int64_t ms;
+
+    if (index == t->last) {
+        add_time(&t->saved_ms, run->end_ms - run->start_ms);
+    } else if (was_retried(p, run, &job->runs[t->last])) {
+        ms = failed_segment(t, run);
+        t->failures++;
+        if (m->min_tasks == m->task_count)
+            add_time(&t->before_ms, ms);
+    } else {
+        cut_short(t, run, checkpoint_ms);
+        t->losses += lost_its_node(p, run);
+    }
 }
 
 /* Why it was started again: after failures, with its node, or else it gave way. */
@@ -162,45 +205,52 @@ static void count_restarts(struct past_job *job, uint32_t failures)
         job->losses = job->restarts - job->retries;
 }
 
-/* Fills in work_ms, of the task that worked longest, and gpu_milli. */
-static void measure(struct past *p, struct past_job *job)
+/* Fills in what TASKS, which have been gone through, come to. */
+static void sum_up(struct past *p, struct past_job *job, const struct task_work *tasks, bool known,
+                   int64_t checkpoint_ms)
 {
     const struct model_shape *m = job->shape->model;
-    bool kept = m->handling != MODEL_RESTART;
-    struct task_work *tasks = calloc((size_t)m->task_count, sizeof(*tasks));
     int32_t worst = 0;
+
+    for (int32_t i = 0; i < m->task_count; i++) {
+        const struct task_work *t = &tasks[i];
+        int64_t work_ms = t->saved_ms;
+        add_time(&work_ms, t->before_ms);
+        job->work_ms = work_ms > job->work_ms ? work_ms : job->work_ms;
+        job->gpu_milli += t->gpu_milli;
+        if ((uint32_t)t->attempt > job->restarts)
+            job->restarts = (uint32_t)t->attempt;
+        job->losses = t->losses > job->losses ? t->losses : job->losses;
+        worst = t->failures > tasks[worst].failures ? i : worst;
+    }
+    count_restarts(job, known ? tasks[worst].failures : (uint32_t)job->failures);
+    if (tasks[worst].failures > 0 && m->min_tasks == m->task_count)
+        list_failures(p, job, worst, tasks[worst].failures, checkpoint_ms);
+}
+
+static void measure(struct past *p, struct past_job *job, int64_t checkpoint_ms)
+{
+    const struct model_shape *m = job->shape->model;
+    struct task_work *tasks = calloc((size_t)m->task_count, sizeof(*tasks));
     bool known = true;
 
     if (tasks == NULL)
         abort();
+    if (m->handling == MODEL_RESTART)
+        checkpoint_ms = 0;
+    job->work_ms = job->gpu_milli = 0;
+    job->restarts = job->retries = job->losses = job->failed_count = 0;
+    for (size_t i = 0; i < job->run_count; i++)
+        tasks[job->runs[i].task].last = i;
     for (size_t i = 0; i < job->run_count; i++) {
         const struct past_run *run = &job->runs[i];
         struct task_work *t = &tasks[run->task];
-        t->last_ms = run->end_ms - run->start_ms;
-        add_time(&t->sum_ms, t->last_ms);
         t->gpu_milli = run->gpu_milli;
         t->attempt = run->attempt > t->attempt ? run->attempt : t->attempt;
-        t->last = i;
         known &= run->open || run->how != MODEL_RELEASE_NONE;
+        add_run(p, job, t, i, checkpoint_ms);
     }
-    for (size_t i = 0; i < job->run_count; i++) {
-        const struct past_run *run = &job->runs[i];
-        struct task_work *t = &tasks[run->task];
-        t->failures += was_retried(p, run, &job->runs[t->last]);
-        t->losses += i != t->last && lost_its_node(p, run);
-    }
-    for (int32_t i = 0; i < m->task_count; i++) {
-        int64_t work = kept ? tasks[i].sum_ms : tasks[i].last_ms;
-        job->work_ms = work > job->work_ms ? work : job->work_ms;
-        job->gpu_milli += tasks[i].gpu_milli;
-        if ((uint32_t)tasks[i].attempt > job->restarts)
-            job->restarts = (uint32_t)tasks[i].attempt;
-        job->losses = tasks[i].losses > job->losses ? tasks[i].losses : job->losses;
-        worst = tasks[i].failures > tasks[worst].failures ? i : worst;
-    }
-    count_restarts(job, known ? tasks[worst].failures : (uint32_t)job->failures);
-    if (tasks[worst].failures > 0 && m->min_tasks == m->task_count)
-        measure_failures(p, job, worst, &tasks[worst]);
+    sum_up(p, job, tasks, known, checkpoint_ms);
     if (job->run_count == 0)
         job->gpu_milli = job->shape->gpu_milli;
     free(tasks);
@@ -228,14 +278,15 @@ static int64_t median_work(const struct past *p)
     return median;
 }
 
-static void know_work(struct past *p, struct past_job *job)
+static void know_work(struct past *p, struct past_job *job, int64_t checkpoint_ms)
 {
     const struct model_shape *m = job->shape->model;
     bool open = false;
 
     for (size_t i = 0; i < job->run_count; i++)
         open |= job->runs[i].open;
-    measure(p, job);
+    job->guess = PAST_KNOWN;
+    measure(p, job, checkpoint_ms);
     job->left_out = job->run_count == 0 && job->ended_ms != 0;
     if (!open && job->ended_ms != 0)
         return;
@@ -265,10 +316,10 @@ void past_work_window(struct past *p)
     }
 }
 
-void past_work_measure(struct past *p)
+void past_assume(struct past *p, int64_t checkpoint_ms)
 {
     for (size_t i = 0; i < p->jobs.len; i++)
-        know_work(p, &p->jobs.items[i]);
+        know_work(p, &p->jobs.items[i], checkpoint_ms);
     int64_t median = median_work(p);
     for (size_t i = 0; i < p->jobs.len; i++) {
         struct past_job *job = &p->jobs.items[i];
@@ -276,4 +327,23 @@ void past_work_measure(struct past *p)
         if (job->guess == PAST_GUESSED)
             job->work_ms = m->expected_ms ? m->expected_ms : m->limit_ms ? m->limit_ms : median;
     }
+}
+
+int64_t past_stop_ms(const struct past *p, size_t *ret_count)
+{
+    VEC(int64_t) all = {0};
+    int64_t median = -1;
+
+    for (size_t i = 0; i < p->runs.len; i++) {
+        const struct past_run *run = &p->runs.items[i];
+        if (run->how == MODEL_RELEASE_GAVE_WAY && run->stopping_ms > 0)
+            vec_push(&all, run->end_ms - run->stopping_ms);
+    }
+    if (all.len > 0) {
+        qsort(all.items, all.len, sizeof(*all.items), compare_i64);
+        median = all.items[all.len / 2];
+    }
+    *ret_count = all.len;
+    vec_done(&all);
+    return median;
 }

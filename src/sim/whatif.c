@@ -9,7 +9,6 @@
 #include "sim/drive.h"
 #include "sim/whatif_internal.h"
 
-#define CHECKPOINT_MS (10 * 60 * 1000)
 #define STOP_MS 5000
 #define BACKOFF_DOUBLINGS 6 /* as the scheduler: up to 64 times the first */
 
@@ -28,9 +27,11 @@ void whatif_setup_past(struct past *past, struct whatif_setup *ret_setup)
         .capacity_milli = past_capacity(past),
         .capacity_milli_ms = (int64_t)past_gpu_time(past),
         .accepted = true,
-        .checkpoint_ms = CHECKPOINT_MS,
-        .stop_ms = STOP_MS,
+        .checkpoint_ms = PAST_CHECKPOINT_MS,
     };
+    int64_t stop_ms = past_stop_ms(past, &s.stops);
+
+    s.stop_ms = stop_ms < 0 ? STOP_MS : stop_ms;
 
     for (size_t i = 0; i < teams; i++)
         s.teams[i] = (struct whatif_team){past->teams.items[i].first, past->teams.items[i].absent};
@@ -71,7 +72,8 @@ static void on_event(void *arg, const struct drive_event *event)
     meter(y, event->now_ms);
     if (event->kind == DRIVE_STARTED)
         y->used_milli += event->gpu_milli;
-    else if (event->kind == DRIVE_STOPPED || event->kind == DRIVE_TASK_ENDED)
+    else if (event->kind == DRIVE_STOPPED || event->kind == DRIVE_PAUSED ||
+             event->kind == DRIVE_TASK_ENDED)
         y->used_milli -= event->gpu_milli;
 }
 
@@ -163,6 +165,7 @@ static int run(struct replay *y, struct whatif_outcome *o)
 
     if (jobs == NULL)
         abort();
+    drive_turn_as_core(d);
     whatif_world_schedule(&y->world, d);
     e = submit_all(y, d, jobs, &count);
     if (e == 0)

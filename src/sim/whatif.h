@@ -47,7 +47,8 @@ struct whatif_setup {
     bool hard_quota;                           /* no team above what it is guaranteed */
     bool accepted;                             /* nothing is refused, as it was accepted once */
     int64_t checkpoint_ms;                     /* between saves of work that saves */
-    int64_t stop_ms; /* how long an evicted task takes to stop, within its grace */
+    int64_t stop_ms; /* how long an evicted task takes to stop, within its grace: the median... */
+    size_t stops;    /* ...of so many recorded ones; 0 = it is assumed */
 };
 
 enum whatif_group_kind { WHATIF_ALL, WHATIF_TEAM, WHATIF_SIZE };

@@ -285,6 +285,12 @@ static void print_fit(const struct whatif_report *r, FILE *out)
     fprintf(out, "  allocated  %s recorded, %s replayed: %" PRId64 ".%" PRId64 " points apart\n",
             percent_text(was, t[0]), percent_text(is, t[1]), gap / 10, gap % 10);
     print_changes_known(r, out);
+    fprintf(out, "  stops      an evicted task takes %s to stop, ",
+            whatif_time_text(r->stop_ms, t[0]));
+    if (r->stops > 0)
+        fprintf(out, "the median of %zu\n", r->stops);
+    else
+        fputs("which is assumed\n", out);
 }
 
 /* What is asked, beside the replay; and whether that is more than what the replay is off by. */
@@ -426,6 +432,8 @@ void whatif_print_json(const struct whatif_report *r, FILE *out)
     json_key_i64(&w, "jobs_still_running", (int64_t)open);
     json_key_i64(&w, "jobs_with_guessed_run_time", (int64_t)guessed);
     json_key_i64(&w, "jobs_left_out", (int64_t)left);
+    json_key_i64(&w, "stop_ms", r->stop_ms);
+    json_key_i64(&w, "stops_recorded", (int64_t)r->stops);
     json_key_i64(&w, "changes", (int64_t)r->past->changes.len);
     json_key_i64(&w, "changes_known_from_ms", r->past->events_from_ms);
     json_end_object(&w);

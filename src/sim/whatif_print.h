@@ -20,6 +20,8 @@ struct whatif_report {
     bool changed;                   /* something was asked */
     bool all_teams;                 /* show all of them */
     int64_t price_uusd;             /* of one GPU-hour; 0 = none is known */
+    int64_t stop_ms;                /* that an evicted task takes to stop... */
+    size_t stops;                   /* ...as the median of so many; 0 = it is assumed */
 };
 
 /* "0s", "250ms", "12.5s", "95m", "3.2h"; TEXT holds 32 bytes. */

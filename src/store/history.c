@@ -179,6 +179,7 @@ static void write_run(struct piece *p, struct row *row)
     json_i64(&w, open ? 0 : a.end_ms);
     json_i64(&w, a.busy_ns / NS_PER_MS);
     json_i64(&w, (int64_t)a.node);
+    json_i64(&w, happened(p, a.stopping_ms));
     json_end_array(&w);
     json_key_string(&w, "how", model_release_name(open ? MODEL_RELEASE_NONE : a.release));
     line_end(p, &w);

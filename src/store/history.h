@@ -18,8 +18,9 @@
  *     {"workload": 81, "name": "digits", "team": 3, "state": "succeeded", "submitted_ms": ...,
  *      "started_ms": ..., "ended_ms": ..., "restarts": 1, "failures": 0,
  *      "shape": {model_shape_encode()}}
- *     {"run": [workload, task, attempt, gpu_milli, start_ms, end_ms, busy_ms, node],
- *      "how": "ended"}          end 0 = it goes on; how it ended (model_release), "" = not known
+ *     {"run": [workload, task, attempt, gpu_milli, start_ms, end_ms, busy_ms, node,
+ *      stopping_ms], "how": "ended"}    end 0 = it goes on; when it was asked to stop, 0 = it was
+ *         not; how it ended (model_release), "" = not known
  *     {"end": {"workloads": 81, "runs": 90}}
  * Teams and nodes are as they are at the end, parents before children. Runs of a workload follow
  * each other by start, behind it. Without its last line a history is cut off.

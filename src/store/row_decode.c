@@ -128,6 +128,7 @@ int row_allocation(struct row *row, uint16_t *devices, struct model_allocation *
     a.busy_ns = row_i64(row, "busy_ns");
     a.seen_ms = row_i64(row, "seen_ms");
     const char *release = row_text(row, "release");
+    a.stopping_ms = row_i64(row, "stopping_ms");
     if (row->status == 0 && model_release_parse(release, &a.release) < 0)
         row_refuse(row, "release", "an end of allocations");
     if (row->status == 0 && a.end_ms != 0 && a.end_ms < a.start_ms)

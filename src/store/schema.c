@@ -110,11 +110,15 @@ static const char step_3[] = "ALTER TABLE teams ADD COLUMN gpu_types TEXT NOT NU
 /* '' where it goes on, and of what ended before there was this column. */
 static const char step_4[] = "ALTER TABLE allocations ADD COLUMN release TEXT NOT NULL DEFAULT '';";
 
+static const char step_5[] =
+    "ALTER TABLE allocations ADD COLUMN stopping_ms INTEGER NOT NULL DEFAULT 0;";
+
 const struct schema_step schema_steps[] = {
     {"create the tables", step_1},
     {"let a team have a hard quota", step_2},
     {"let a team have quotas per GPU type", step_3},
     {"note how allocations end", step_4},
+    {"note when tasks are asked to stop", step_5},
 };
 const int schema_step_count = ARRAY_LEN(schema_steps);
 

@@ -1,11 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-# test: timeout=180
+# test: timeout=240
 """A server's own past: fetched while it runs, replayed otherwise, and turned into guarantees."""
 import json
 import os
+import random
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import tap  # noqa: E402
@@ -181,6 +183,47 @@ def test_edits_are_replayed_at_their_time():
     report = whatif()
     expect(report["changes"] >= 4, f"{report['changes']} changes")
     equal(report["baseline"]["changes_left_out"], 0, "changes that cannot be made")
+
+
+def test_a_busy_time_is_replayed_closely():
+    """Evictions, failures that are tried again, edits and a drain, all at their times."""
+    busy = Server(simulate="4xH100")
+    draw = random.Random(3)
+    try:
+        busy.start()
+        for team in ("red", "blue"):
+            busy.team(team, gpu=2)
+        node = busy.get("/v1/nodes")["nodes"][0]["name"]
+        fails = ["sh", "-c", "sleep 0.3; [ $ALLOT_RESTART_COUNT -ge 1 ]"]
+        idents = []
+        for i in range(36):
+            more = {"command": ["sleep", f"{draw.uniform(0.3, 2):.1f}"]}
+            if i % 6 == 5:
+                more = {"command": fails, "max_retries": 2}
+            idents.append(busy.submit(team=draw.choice(("red", "blue")), gpus=draw.choice((1, 2)),
+                                      preemption={"grace": "1s"},
+                                      **{"class": draw.choice(("training", "batch"))},
+                                      **more)["id"])
+            time.sleep(draw.uniform(0, 0.3))
+            if i == 12:
+                busy.team("red", gpu=1, limit=2)
+            if i == 20:
+                busy.call("POST", f"/v1/nodes/{node}/drain", {})
+            if i == 24:
+                busy.call("POST", f"/v1/nodes/{node}/undrain", {})
+        for ident in idents:
+            busy.wait_state(ident, "succeeded")
+        report = busy.allot_json("sim", "whatif")
+    finally:
+        busy.close()
+    recorded, baseline, fit = report["recorded"], report["baseline"], report["model_error"]
+    expect(recorded["retries"] >= 2 and baseline["retries"] == recorded["retries"],
+           f"retries {recorded['retries']} and {baseline['retries']}")
+    expect(report["changes"] >= 3 and baseline["changes_left_out"] == 0, f"{report['changes']}")
+    if not SANITIZED:
+        mean = group(recorded, "all")["wait_mean_ms"]
+        expect(fit["mean_wait_ms"] < 500 + mean // 5, f"mean wait {mean}: {fit}")
+        expect(fit["allocated_permille"] < 50, f"{fit}")
 
 
 def test_a_team_below_a_younger_one_is_read():

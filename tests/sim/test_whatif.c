@@ -103,7 +103,7 @@ static void ran_as(struct fixture *f, int id, int attempt, int gpus, int64_t sta
                    const char *how)
 {
     f->runs++;
-    fprintf(f->file, "{\"run\":[%d,0,%d,%d,%lld,%lld,0,1],\"how\":\"%s\"}\n", id, attempt,
+    fprintf(f->file, "{\"run\":[%d,0,%d,%d,%lld,%lld,0,1,0],\"how\":\"%s\"}\n", id, attempt,
             gpus * 1000, T0 + start * S, end < 0 ? 0LL : T0 + end * S, how);
 }
 
@@ -338,8 +338,6 @@ static void lost_nodes_take_their_work_along(void **state)
     assert_int_equal(f->past.jobs.items[0].losses, 1);
     assert_int_equal(f->past.jobs.items[0].retries, 0);
     assert_int_equal(f->past.jobs.items[0].failed_count, 0);
-    f->past.jobs.items[0].work_ms = 200 * S; /* that it began anew is not known of a record */
-    f->setup.checkpoint_ms = 0;
     replay(f, &f->was);
     assert_int_equal(f->was.losses, 1);
     assert_int_equal(f->was.evictions, 0);
@@ -404,6 +402,9 @@ static void what_failed_fails_again(void **state)
     assert_int_equal(f->past.jobs.items[0].restarts, 3);
     assert_int_equal(f->past.jobs.items[0].retries, 2);
     assert_int_equal(f->past.jobs.items[0].failed_count, 2);
+    assert_int_equal(f->past.jobs.items[0].work_ms, 180 * S);
+    past_assume(&f->past, S);
+    assert_int_equal(f->past.jobs.items[0].failed_count, 2);
     assert_int_equal(f->past.jobs.items[0].failed_ms[0], 50 * S);
     assert_int_equal(f->past.jobs.items[0].failed_ms[1], 70 * S);
     assert_int_equal(f->past.jobs.items[0].work_ms, 220 * S);
@@ -415,7 +416,30 @@ static void what_failed_fails_again(void **state)
     assert_int_equal(f->is.retries, 2);
     assert_int_equal(f->is.evictions, 0);
     assert_int_equal(f->is.held_milli_ms, 4000 * 220 * S);
+    assert_true(f->is.window_milli_ms <= f->is.held_milli_ms);
     assert_int_equal(f->is.end_ms, T0 + (220 + 3 * backoff_s) * S);
+}
+
+static void stops_take_as_long_as_recorded(void **state)
+{
+    static const int64_t stops_s[] = {1, 7, 2};
+    struct fixture *f = *state;
+    size_t count;
+
+    begin(f, 400);
+    job(f, 1, 4, 0, 0, 300, false);
+    for (int i = 0; i < 3; i++) {
+        f->runs++;
+        fprintf(f->file, "{\"run\":[1,0,%d,4000,%lld,%lld,0,1,%lld],\"how\":\"gave_way\"}\n", i,
+                T0 + 50 * i * S, T0 + (50 * i + 20 + stops_s[i]) * S, T0 + (50 * i + 20) * S);
+    }
+    ran_as(f, 1, 3, 4, 200, 300, "ended");
+    read_it(f);
+    assert_int_equal(past_stop_ms(&f->past, &count), 2 * S);
+    assert_int_equal(count, 3);
+    assert_int_equal(f->setup.stop_ms, 2 * S);
+    past_assume(&f->past, 10 * S);
+    assert_int_equal(f->past.jobs.items[0].work_ms, (3 * 20 + 100) * S);
 }
 
 static void each_beginning_of_a_record_is_cut_off(void **state)
@@ -755,9 +779,9 @@ static void damaged_records_are_refused(void **state)
         {"{\"history\":2,\"now_ms\":-5,\"events_from_ms\":0}\n", "now_ms"},
         {"{\"history\":2,\"now_ms\":1e99,\"events_from_ms\":0}\n", "now_ms"},
         {"{\"history\":2,\"now_ms\":99999999999999999999,\"events_from_ms\":0}\n", "now_ms"},
-        {HEAD "{\"run\":[1,0,0,1,1,1,1,1],\"how\":\"\"}\n", "line 2"},
-        {HEAD "{\"run\":[1,0,0,1,1,1,1],\"how\":\"\"}\n", "eight numbers"},
-        {HEAD "{\"run\":[1,0,0,1,1,1,1,1],\"how\":\"well\"}\n", "how"},
+        {HEAD "{\"run\":[1,0,0,1,1,1,1,1,0],\"how\":\"\"}\n", "line 2"},
+        {HEAD "{\"run\":[1,0,0,1,1,1,1],\"how\":\"\"}\n", "nine numbers"},
+        {HEAD "{\"run\":[1,0,0,1,1,1,1,1,0],\"how\":\"well\"}\n", "how"},
         {HEAD "{\"team\":1,\"parent\":7,\"spec\":{\"name\":\"x\"}}\n", "after that of its parent"},
         {HEAD TEAM TEAM, "id of its own"},
         {HEAD "{\"team\":1,\"parent\":0,\"spec\":{\"colour\":\"x\"}}\n", "colour"},
@@ -836,7 +860,7 @@ static void what_cannot_be_added_up_is_refused(void **state)
     begin(f, 100);
     job(f, 1, 1, 0, 0, 100, false);
     for (int i = 0; i < 3; i++)
-        fprintf(f->file, "{\"run\":[1,0,%d,1000000,0,%lld,0,1],\"how\":\"ended\"}\n", i,
+        fprintf(f->file, "{\"run\":[1,0,%d,1000000,0,%lld,0,1,0],\"how\":\"ended\"}\n", i,
                 (long long)far);
     f->runs = 3;
     end(f);
@@ -868,6 +892,8 @@ static void work_is_read_from_the_runs(void **state)
     ran_as(f, 2, 0, 1, 100, -1, "");
     read_it(f);
     j = f->past.jobs.items;
+    assert_int_equal(j[0].work_ms, 100 * S); /* nothing is saved within ten minutes */
+    past_assume(&f->past, S);
     assert_int_equal(j[0].work_ms, 200 * S);
     assert_int_equal(j[0].guess, PAST_KNOWN);
     assert_int_equal(j[1].work_ms, 400 * S);
@@ -893,6 +919,7 @@ int main(void)
         TEST(drained_nodes_take_nothing_new),
         TEST(nodes_that_come_later_are_not_there_before),
         TEST(what_failed_fails_again),
+        TEST(stops_take_as_long_as_recorded),
         TEST(each_beginning_of_a_record_is_cut_off),
         TEST(a_hard_limit_follows_its_guarantee),
         TEST(words_about_a_team_are_taken_together),

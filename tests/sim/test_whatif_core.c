@@ -537,10 +537,10 @@ static void write_work(struct world *w, FILE *out)
             if (a->workload != j->row.id)
                 continue;
             runs++;
-            fprintf(out, "{\"run\":[%llu,%d,%d,%d,%lld,%lld,0,%llu],\"how\":\"%s\"}\n",
+            fprintf(out, "{\"run\":[%llu,%d,%d,%d,%lld,%lld,0,%llu,%lld],\"how\":\"%s\"}\n",
                     (unsigned long long)a->workload, a->task, a->attempt, a->gpu_milli,
                     (long long)a->start_ms, (long long)a->end_ms, (unsigned long long)a->node,
-                    model_release_name(a->release));
+                    (long long)a->stopping_ms, model_release_name(a->release));
         }
     }
     fprintf(out, "{\"end\":{\"workloads\":%zu,\"runs\":%zu}}\n", w->workloads.len, runs);
