@@ -21,8 +21,8 @@
 #include "cli/sse.h"
 #include "cli/teams.h"
 
-#define LAST_DEFAULT "50"
-#define PAGE_MAX "1000"
+#define LAST_DEFAULT 50
+#define PAGE_MAX 1000
 #define RETRY_MS 500
 #define TYPE_WIDTH 18
 
@@ -172,15 +172,16 @@ static int follow(struct watch *w, struct err *err)
 /* One page: after --after, or the last N. The number to go on from is kept for the stream. */
 static int print_page(struct watch *w, const struct cli_args *args, struct err *err)
 {
-    const char *after = cli_option_value(args, "after"), *last = cli_option_value(args, "last");
+    const char *after = cli_option_value(args, "after");
     _cleanup_json_ struct json_object *page = NULL;
     const char *path;
-    int r;
+    int64_t last = after ? PAGE_MAX : LAST_DEFAULT;
+    int r = cli_option_number(args, "last", 1, PAGE_MAX, &last, err);
 
-    if (last == NULL)
-        last = after ? PAGE_MAX : LAST_DEFAULT;
+    if (r < 0)
+        return r;
     path =
-        arena_printf(&w->cli->arena, "/v1/events?limit=%s%s%s%s", cli_path(w->cli, "%s", last),
+        arena_printf(&w->cli->arena, "/v1/events?limit=%lld%s%s%s", (long long)last,
                      after ? "&after=" : "", after ? cli_path(w->cli, "%s", after) : "", w->filter);
     r = cli_get(w->cli, path, &page, err);
     if (r < 0)
@@ -202,8 +203,12 @@ static int run(struct cli *cli, const struct cli_args *args)
     const char *team = cli_option_value(args, "team");
     struct watch w = {.cli = cli, .filter = "", .verbose = cli_option_given(args, "verbose")};
     struct err err = ERR_INIT;
+    int64_t number;
     int r;
 
+    if (cli_option_number(args, "last", 1, PAGE_MAX, &number, &err) < 0 ||
+        cli_option_number(args, "after", 0, INT64_MAX, &number, &err) < 0)
+        return cli_fail_usage(cli, &err);
     w.sse.event = on_event;
     w.sse.user = &w;
     if (team)

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/qty.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/follow.h"
@@ -16,6 +15,7 @@
 #include "cli/options.h"
 #include "cli/render.h"
 #include "cli/session.h"
+#include "model/workload.h"
 
 struct output {
     struct cli *cli;
@@ -85,15 +85,6 @@ static int print_once(struct cli *cli, uint64_t id, const struct cli_args *args,
     return r < 0 ? r : 0;
 }
 
-static int number_option(const struct cli_args *args, const char *name, int64_t otherwise,
-                         int64_t *ret, struct err *err)
-{
-    const char *text = cli_option_value(args, name);
-
-    *ret = otherwise;
-    return text ? qty_parse_int(text, ret, err) : 0;
-}
-
 /* All tasks of the workload, as many as are followed at once. */
 static int all_tasks(struct cli *cli, uint64_t id, uint32_t *ret_count, struct err *err)
 {
@@ -118,13 +109,12 @@ static int follow(struct cli *cli, uint64_t id, const struct cli_args *args, str
     struct cli_follow_options options = {
         .task_count = 1, .from_now = true, .once = !cli_option_given(args, "follow")};
     struct cli_follow *f;
-    int64_t task;
-    int r = number_option(args, "task", 0, &task, err);
+    int64_t task = 0;
+    int r = cli_option_number(args, "task", 0, MODEL_TASKS_MAX - 1, &task, err);
 
+    options.tail = -1;
     if (r == 0)
-        r = number_option(args, "tail", -1, &options.tail, err);
-    if (r == 0 && task > UINT32_MAX)
-        r = err_set(err, -ERANGE, ERR_OUT_OF_RANGE, NULL, NULL, "there is no such task");
+        r = cli_option_number(args, "tail", 0, INT64_MAX, &options.tail, err);
     options.first_task = (uint32_t)task;
     if (r == 0 && cli_option_given(args, "all"))
         r = all_tasks(cli, id, &options.task_count, err);
@@ -150,9 +140,15 @@ static int follow(struct cli *cli, uint64_t id, const struct cli_args *args, str
 static int run(struct cli *cli, const struct cli_args *args)
 {
     struct err err = ERR_INIT;
+    int64_t number;
     uint64_t id;
-    int r = cli_find_workload(cli, args->operands.items[0], &id, &err);
+    int r;
 
+    if (cli_option_number(args, "task", 0, MODEL_TASKS_MAX - 1, &number, &err) < 0 ||
+        cli_option_number(args, "tail", 0, INT64_MAX, &number, &err) < 0 ||
+        cli_option_number(args, "attempt", 0, INT32_MAX, &number, &err) < 0)
+        return cli_fail_usage(cli, &err);
+    r = cli_find_workload(cli, args->operands.items[0], &id, &err);
     if (r < 0)
         return cli_fail(cli, &err);
     cli_interrupt_begin();

@@ -102,8 +102,11 @@ static int run(struct cli *cli, const struct cli_args *args)
 {
     _cleanup_json_ struct json_object *list = NULL;
     struct err err = ERR_INIT;
+    int64_t number;
     size_t count;
 
+    if (cli_option_number(args, "limit", 1, 1000, &number, &err) < 0)
+        return cli_fail_usage(cli, &err);
     if (cli_get(cli, list_path(cli, args), &list, &err) < 0)
         return cli_fail(cli, &err);
     if (cli->json) {

@@ -314,6 +314,27 @@ int cli_option_duration(const struct cli_args *args, const char *name, int64_t *
     return 0;
 }
 
+int cli_option_number(const struct cli_args *args, const char *name, int64_t min, int64_t max,
+                      int64_t *ret_value, struct err *err)
+{
+    const char *text = cli_option_value(args, name);
+    int64_t value;
+
+    if (text == NULL)
+        return 0;
+    if (qty_parse_int(text, &value, NULL) < 0 || value < min || value > max) {
+        char remedy[80] = "give a whole number, 0 or more";
+
+        if (max < INT64_MAX)
+            snprintf(remedy, sizeof(remedy), "give a whole number from %lld to %lld",
+                     (long long)min, (long long)max);
+        return err_set(err, -EINVAL, ERR_INVALID, NULL, remedy,
+                       "option '--%s' does not understand '%.60s'", name, text);
+    }
+    *ret_value = value;
+    return 0;
+}
+
 bool cli_option_given(const struct cli_args *args, const char *name)
 {
     return cli_option_value(args, name) != NULL;

@@ -64,6 +64,9 @@ int cli_option_time(const struct cli_args *args, const char *name, int64_t *ret_
 /* Likewise as a duration in milliseconds. */
 int cli_option_duration(const struct cli_args *args, const char *name, int64_t *ret_ms,
                         struct err *err);
+/* Likewise as a whole number MIN..MAX; MAX INT64_MAX = no bound. */
+int cli_option_number(const struct cli_args *args, const char *name, int64_t min, int64_t max,
+                      int64_t *ret_value, struct err *err);
 /* Visits every value in order: `size_t it = 0; while ((v = cli_option_each(args, "env", &it)))`. */
 const char *cli_option_each(const struct cli_args *args, const char *name, size_t *it);
 

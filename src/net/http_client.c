@@ -46,7 +46,7 @@ int http_client_create(const char *url, const char *token, struct http_client **
         c->base = strdup(url);
     } else {
         return err_set(err, -EINVAL, ERR_INVALID, "url", remedy,
-                       "server address '%.200s' is not an URL", url);
+                       "server address '%.200s' is not a URL", url);
     }
     c->shown = strdup(url);
     c->token = token ? strdup(token) : NULL;
@@ -58,7 +58,7 @@ int http_client_create(const char *url, const char *token, struct http_client **
         host[n - 1] = '\0';
     if (strpbrk(host, " \t\r\n?#") || *host == '\0')
         return err_set(err, -EINVAL, ERR_INVALID, "url", remedy,
-                       "server address '%.200s' is not an URL", url);
+                       "server address '%.200s' is not a URL", url);
     if (token && strpbrk(token, "\r\n"))
         return err_set(err, -EINVAL, ERR_INVALID, "token", "use the token as it was printed",
                        "token has a line break");

@@ -374,6 +374,27 @@ static void durations_name_their_option(void **state)
     }
 }
 
+static void numbers_name_their_option(void **state)
+{
+    (void)state;
+    expect_error("logs 1 --tail x", 2,
+                 "allot: option '--tail' does not understand 'x'\n"
+                 "hint: give a whole number, 0 or more\n");
+    expect_error("logs 1 --task 10000", 2,
+                 "allot: option '--task' does not understand '10000'\n"
+                 "hint: give a whole number from 0 to 9999\n");
+    expect_error("events -n 0", 2,
+                 "allot: option '--last' does not understand '0'\n"
+                 "hint: give a whole number from 1 to 1000\n");
+    expect_error("events --after -1", 2,
+                 "allot: option '--after' does not understand '-1'\n"
+                 "hint: give a whole number, 0 or more\n");
+    expect_error("ps -n 1001", 2,
+                 "allot: option '--limit' does not understand '1001'\n"
+                 "hint: give a whole number from 1 to 1000\n");
+    assert_string_equal(fake_calls(), "");
+}
+
 static void quota_tells_gpu_types_apart(void **state)
 {
     (void)state;
@@ -1042,6 +1063,7 @@ int main(void)
         TEST(quota_of_one_team_is_json_of_what_is_below),
         TEST(options_without_a_command),
         TEST(durations_name_their_option),
+        TEST(numbers_name_their_option),
         TEST(quota_tells_gpu_types_apart),
         TEST(quota_notes_what_cannot_all_be_kept),
         TEST(team_list),
