@@ -33,7 +33,9 @@ uint64_t dbl_claimed(struct dbl_shared *sh, uint32_t device)
         if (atomic_load(&proc->live) && !atomic_load(&proc->swapped)) {
             const struct dbl_usage *usage = &proc->usage[own_index(proc, device)];
 
-            sum += atomic_load(&usage->claimed) + atomic_load(&usage->adopted);
+            for (int k = 0; k < DBL_KINDS; k++)
+                sum += atomic_load(&usage->claimed[k]);
+            sum += atomic_load(&usage->adopted);
         }
     }
     return sum;
@@ -62,9 +64,10 @@ uint64_t dbl_used(struct dbl_shared *sh, uint32_t device)
 }
 
 /* It did not fit beside the claims of others: did it fit beside what they hold? */
-static int charge_slowly(struct dbl_shared *sh, struct dbl_usage *usage, uint32_t device,
+static int charge_slowly(struct dbl_shared *sh, _Atomic uint64_t *claim, uint32_t device,
                          uint64_t bytes)
 {
+    uint64_t before = atomic_load_explicit(claim, memory_order_relaxed);
     uint64_t total = sh->devices[device].info.memory;
 
     for (int turn = 0; turn < SETTLE_TURNS; turn++) {
@@ -73,10 +76,10 @@ static int charge_slowly(struct dbl_shared *sh, struct dbl_usage *usage, uint32_
         dbl_unlock(sh);
         if (dbl_used(sh, device) > total - bytes)
             return -ENOMEM;
-        atomic_fetch_add(&usage->claimed, bytes);
+        atomic_exchange(claim, before + bytes);
         if (dbl_claimed(sh, device) <= total)
             return 0;
-        atomic_fetch_sub(&usage->claimed, bytes);
+        atomic_store(claim, before);
         sched_yield();
     }
     return -ENOMEM;
@@ -88,17 +91,19 @@ int dbl_charge(struct dbl_shared *sh, uint32_t slot, uint32_t own, enum dbl_kind
     struct dbl_usage *usage = &sh->procs[slot].usage[own];
     uint32_t device = sh->procs[slot].moved[own];
     uint64_t total = sh->devices[device].info.memory;
+    uint64_t before = atomic_load_explicit(&usage->claimed[kind], memory_order_relaxed);
     int error = 0;
 
     if (bytes > total)
         return -ENOMEM;
-    atomic_fetch_add(&usage->claimed, bytes);
+    /* An exchange, for no later read may be done before it. */
+    atomic_exchange(&usage->claimed[kind], before + bytes);
     if (dbl_claimed(sh, device) > total) {
-        atomic_fetch_sub(&usage->claimed, bytes);
-        error = charge_slowly(sh, usage, device, bytes);
+        atomic_store(&usage->claimed[kind], before);
+        error = charge_slowly(sh, &usage->claimed[kind], device, bytes);
     }
     if (error == 0)
-        atomic_fetch_add_explicit(&usage->held[kind], bytes, memory_order_release);
+        atomic_store_explicit(&usage->held[kind], before + bytes, memory_order_release);
     return error;
 }
 
@@ -106,7 +111,8 @@ void dbl_refund(struct dbl_shared *sh, uint32_t slot, uint32_t own, enum dbl_kin
                 uint64_t bytes)
 {
     struct dbl_usage *usage = &sh->procs[slot].usage[own];
+    uint64_t left = atomic_load_explicit(&usage->held[kind], memory_order_relaxed) - bytes;
 
-    atomic_fetch_sub_explicit(&usage->held[kind], bytes, memory_order_release);
-    atomic_fetch_sub_explicit(&usage->claimed, bytes, memory_order_release);
+    atomic_store_explicit(&usage->held[kind], left, memory_order_release);
+    atomic_store_explicit(&usage->claimed[kind], left, memory_order_release);
 }

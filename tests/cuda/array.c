@@ -90,10 +90,20 @@ static void unlink_array(struct cu_array *array)
 
 static cu_result charge(struct cu_array *array, uint64_t bytes)
 {
+    int error;
+
     array->bytes = up(bytes, PAGE);
-    return dbl_charge(driver.sh, driver.slot, array->ctx->real, DBL_ARRAY, array->bytes) < 0
-               ? CU_OUT_OF_MEMORY
-               : CU_OK;
+    pthread_mutex_lock(&driver.mutex);
+    error = dbl_charge(driver.sh, driver.slot, array->ctx->real, DBL_ARRAY, array->bytes);
+    pthread_mutex_unlock(&driver.mutex);
+    return error < 0 ? CU_OUT_OF_MEMORY : CU_OK;
+}
+
+static void refund(const struct cu_array *array)
+{
+    pthread_mutex_lock(&driver.mutex);
+    dbl_refund(driver.sh, driver.slot, array->ctx->real, DBL_ARRAY, array->bytes);
+    pthread_mutex_unlock(&driver.mutex);
 }
 
 static cu_result create(struct cu_array **ret_array, const struct cu_array3d_desc *desc)
@@ -150,7 +160,7 @@ cu_result cuArrayDestroy(struct cu_array *array)
         return CU_INVALID_HANDLE;
     INJECT(DBL_FAIL_FREE);
     unlink_array(array);
-    dbl_refund(driver.sh, driver.slot, array->ctx->real, DBL_ARRAY, array->bytes);
+    refund(array);
     array->magic = 0;
     free(array);
     return CU_OK;
@@ -279,7 +289,7 @@ cu_result cuMipmappedArrayDestroy(struct cu_mipmap *mipmap)
         return CU_INVALID_HANDLE;
     INJECT(DBL_FAIL_FREE);
     unlink_array(&mipmap->whole);
-    dbl_refund(driver.sh, driver.slot, mipmap->whole.ctx->real, DBL_ARRAY, mipmap->whole.bytes);
+    refund(&mipmap->whole);
     mipmap_free(mipmap);
     return CU_OK;
 }
@@ -316,7 +326,7 @@ void drv_arrays_drop(struct cu_ctx *ctx)
         struct cu_array *array = ctx->arrays;
 
         ctx->arrays = array->next;
-        dbl_refund(driver.sh, driver.slot, ctx->real, DBL_ARRAY, array->bytes);
+        refund(array);
         if (array->of != NULL) {
             mipmap_free(array->of);
             continue;

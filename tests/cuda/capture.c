@@ -24,9 +24,10 @@ struct drv_capture {
 static struct {
     pthread_mutex_t mutex;
     struct drv_capture *all;
-    _Atomic uint32_t count;
     uint64_t next_id;
-} captures = {PTHREAD_MUTEX_INITIALIZER, NULL, 0, 1};
+} captures = {PTHREAD_MUTEX_INITIALIZER, NULL, 1};
+
+_Atomic uint32_t drv_captures;
 
 static void set_deps(struct cu_stream *stream, struct cu_node *const *nodes, size_t count)
 {
@@ -90,7 +91,7 @@ cu_result drv_capture_forbids(struct cu_ctx *ctx)
 {
     cu_result result = CU_OK;
 
-    if (__builtin_expect(atomic_load_explicit(&captures.count, memory_order_relaxed) == 0, 1) ||
+    if (__builtin_expect(atomic_load_explicit(&drv_captures, memory_order_relaxed) == 0, 1) ||
         drv_thread.capture_mode == CU_CAPTURE_RELAXED)
         return CU_OK;
     pthread_mutex_lock(&captures.mutex);
@@ -138,7 +139,7 @@ static cu_result begin(struct cu_stream *handle, int mode, bool per_thread)
     capture->next = captures.all;
     captures.all = capture;
     join(capture, stream);
-    atomic_fetch_add(&captures.count, 1);
+    atomic_fetch_add(&drv_captures, 1);
     pthread_mutex_unlock(&captures.mutex);
     return CU_OK;
 }
@@ -197,7 +198,7 @@ static void end_capture(struct drv_capture *capture)
     while (*at != capture)
         at = &(*at)->next;
     *at = capture->next;
-    atomic_fetch_sub(&captures.count, 1);
+    atomic_fetch_sub(&drv_captures, 1);
     free(capture);
 }
 

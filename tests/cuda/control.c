@@ -90,6 +90,15 @@ void dbl_actors(struct dbl_shared *sh, uint32_t count)
     dbl_unlock(sh);
 }
 
+void dbl_actor_leave(struct dbl_shared *sh)
+{
+    dbl_lock(sh);
+    if (sh->actors > 0)
+        atomic_fetch_sub(&sh->actors, 1);
+    dbl_notify(sh);
+    dbl_unlock(sh);
+}
+
 void dbl_sleep_until(struct dbl_shared *sh, uint64_t time_ns)
 {
     dbl_lock(sh);

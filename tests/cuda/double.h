@@ -166,6 +166,9 @@ void dbl_advance(struct dbl_shared *sh, uint64_t ns);
 /* How many threads the virtual clock waits for before it moves by itself; 0: it does not. */
 void dbl_actors(struct dbl_shared *sh, uint32_t count);
 
+/* One actor less: it will not wait any more. */
+void dbl_actor_leave(struct dbl_shared *sh);
+
 /* Sleeps until the clock shows TIME_NS. Counts as waiting: what sleeps by the clock is an actor. */
 void dbl_sleep_until(struct dbl_shared *sh, uint64_t time_ns);
 

@@ -207,6 +207,13 @@ static inline bool drv_device_valid(cu_device ordinal)
     return ordinal >= 0 && ordinal < driver.count;
 }
 
+/* --- objects behind handles (object.c). --- */
+
+/* Zeroed memory of BYTES that stays reachable until it is freed, or NULL. */
+void *drv_object_new(size_t bytes);
+/* Frees it; NULL is none. */
+void drv_object_free(void *object);
+
 /* --- addresses (va.c). All with driver.mutex. --- */
 
 /* An address range of BYTES, 512-aligned, or NULL. */
@@ -282,7 +289,11 @@ cu_result drv_launch_cost(struct cu_function *function, uint64_t blocks, bool co
                           void **params, struct drv_launch *ret_launch);
 cu_result drv_launch(struct cu_stream *stream, const struct drv_launch *launch);
 /* Whether FUNCTION is one. */
-bool drv_function_valid(const struct cu_function *function);
+#define DRV_FUNCTION_MAGIC UINT32_C(0x46756e63)
+static inline bool drv_function_valid(const struct cu_function *function)
+{
+    return function != NULL && function->magic == DRV_FUNCTION_MAGIC;
+}
 /* Modules of CTX end with it. */
 void drv_module_drop(struct cu_ctx *ctx);
 
@@ -304,6 +315,8 @@ cu_result drv_capture_alloc(struct cu_stream *stream, uint64_t bytes, cu_devptr 
 cu_result drv_capture_free(struct cu_stream *stream, cu_devptr ptr);
 /* A call that cannot be captured spoils the capture: CU_CAPTURE_UNSUPPORTED. */
 cu_result drv_capture_spoil(struct cu_stream *stream);
+/* Captures that are under way in this process. */
+extern _Atomic uint32_t drv_captures;
 /* What cuStreamIsCapturing says. */
 int drv_capture_status(const struct cu_stream *stream);
 /* The legacy stream is used while a blocking stream of CTX captures: spoils that capture. */

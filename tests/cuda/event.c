@@ -45,7 +45,7 @@ cu_result cuEventCreate(struct cu_event **ret_event, unsigned flags)
         return result;
     if (ret_event == NULL || (flags & ~(unsigned)CU_EVENT_FLAGS_MASK))
         return CU_INVALID_VALUE;
-    event = calloc(1, sizeof(*event));
+    event = drv_object_new(sizeof(*event));
     if (event == NULL)
         return CU_OUT_OF_MEMORY;
     event->magic = MAGIC;
@@ -53,7 +53,7 @@ cu_result cuEventCreate(struct cu_event **ret_event, unsigned flags)
     event->ctx = ctx;
     event->index = driver.bench ? 0 : take_index();
     if (event->index == DBL_EVENTS) {
-        free(event);
+        drv_object_free(event);
         return CU_OUT_OF_MEMORY;
     }
     *ret_event = event;
@@ -72,7 +72,7 @@ cu_result cuEventDestroy_v2(struct cu_event *event)
     }
     free(event->nodes);
     event->magic = 0;
-    free(event);
+    drv_object_free(event);
     return CU_OK;
 }
 

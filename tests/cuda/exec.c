@@ -38,7 +38,7 @@ static cu_result instantiate(struct cu_graph_exec **ret_exec, struct cu_graph *g
         return result;
     if (ret_exec == NULL || !graph_valid(graph) || flags > 15)
         return CU_INVALID_VALUE;
-    exec = calloc(1, sizeof(*exec) + graph->count * sizeof(exec->steps[0]));
+    exec = drv_object_new(sizeof(*exec) + graph->count * sizeof(exec->steps[0]));
     if (exec == NULL)
         return CU_OUT_OF_MEMORY;
     exec->magic = MAGIC;
@@ -304,7 +304,7 @@ cu_result cuGraphExecDestroy(struct cu_graph_exec *exec)
         if (exec->steps[i].alloc != NULL)
             drv_graph_address_free(exec->steps[i].alloc);
     exec->magic = 0;
-    free(exec);
+    drv_object_free(exec);
     return CU_OK;
 }
 

@@ -16,7 +16,7 @@ bool graph_valid(const struct cu_graph *graph)
 
 struct cu_graph *graph_new(void)
 {
-    struct cu_graph *graph = calloc(1, sizeof(*graph));
+    struct cu_graph *graph = drv_object_new(sizeof(*graph));
 
     if (graph != NULL)
         graph->magic = MAGIC;
@@ -42,7 +42,7 @@ void graph_free(struct cu_graph *graph)
         node_free(graph->nodes[i]);
     free(graph->nodes);
     graph->magic = 0;
-    free(graph);
+    drv_object_free(graph);
 }
 
 static bool make_room(struct cu_graph *graph)

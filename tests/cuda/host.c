@@ -71,6 +71,8 @@ static bool take(const void *ptr, enum range_kind kind, struct range *ret_range)
     range = find(ptr);
     found = range != NULL && range->base == ptr && range->kind == kind;
     if (found) {
+        if (kind == MANAGED)
+            dbl_refund(driver.sh, driver.slot, range->real, DBL_MANAGED, range->resident);
         *ret_range = *range;
         *range = ranges.list[--ranges.count];
     }
@@ -242,7 +244,6 @@ bool drv_managed_free(cu_devptr ptr)
     if (atomic_load_explicit(&driver.proc->managed, memory_order_relaxed) == 0 ||
         !take((const void *)(uintptr_t)ptr, MANAGED, &range))
         return false;
-    dbl_refund(driver.sh, driver.slot, range.real, DBL_MANAGED, range.resident);
     atomic_fetch_sub(&driver.proc->managed, 1);
     munmap(range.base, range.bytes);
     return true;

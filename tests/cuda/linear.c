@@ -12,11 +12,15 @@ static cu_result allocate(struct cu_ctx *ctx, uint64_t bytes, cu_devptr *ret_ptr
     uint64_t charged = rounded(bytes);
     struct drv_alloc *alloc;
 
-    if (bytes > UINT64_C(1) << 42 ||
-        dbl_charge(driver.sh, driver.slot, ctx->real, DBL_LINEAR, charged) < 0)
+    if (bytes > UINT64_C(1) << 42)
         return CU_OUT_OF_MEMORY;
     pthread_mutex_lock(&driver.mutex);
     alloc = drv_va_new(bytes);
+    if (alloc != NULL &&
+        dbl_charge(driver.sh, driver.slot, ctx->real, DBL_LINEAR, charged) < 0) {
+        drv_va_free(alloc);
+        alloc = NULL;
+    }
     if (alloc != NULL) {
         alloc->kind = DBL_LINEAR;
         alloc->charged = charged;
@@ -26,8 +30,6 @@ static cu_result allocate(struct cu_ctx *ctx, uint64_t bytes, cu_devptr *ret_ptr
         *ret_ptr = alloc->base;
     }
     pthread_mutex_unlock(&driver.mutex);
-    if (alloc == NULL)
-        dbl_refund(driver.sh, driver.slot, ctx->real, DBL_LINEAR, charged);
     return alloc != NULL ? CU_OK : CU_OUT_OF_MEMORY;
 }
 
@@ -70,15 +72,11 @@ cu_result cuMemAllocPitch_v2(cu_devptr *ret_ptr, size_t *ret_pitch, size_t width
     return result;
 }
 
-/* With driver.mutex. What is charged is given back by the caller, outside of it. */
-static cu_result take_away(struct drv_alloc *alloc, cu_devptr ptr, uint64_t *ret_charged,
-                           uint32_t *ret_real, uint8_t *ret_kind)
+/* With driver.mutex. */
+static cu_result take_away(struct drv_alloc *alloc, cu_devptr ptr)
 {
     if (alloc == NULL || ptr != alloc->base)
         return CU_INVALID_VALUE;
-    *ret_real = alloc->real;
-    *ret_kind = alloc->kind;
-    *ret_charged = 0;
     if (alloc->kind == DBL_GRAPH)
         return drv_graph_free(alloc);
     if (alloc->kind == DBL_KINDS)
@@ -87,27 +85,21 @@ static cu_result take_away(struct drv_alloc *alloc, cu_devptr ptr, uint64_t *ret
     if (alloc->pool != NULL)
         drv_pool_release(alloc);
     else
-        *ret_charged = alloc->charged;
+        dbl_refund(driver.sh, driver.slot, alloc->real, DBL_LINEAR, alloc->charged);
     drv_va_free(alloc);
     return CU_OK;
 }
 
 cu_result drv_free(cu_devptr ptr)
 {
-    uint64_t charged = 0;
-    uint32_t real = 0;
-    uint8_t kind = DBL_LINEAR;
     cu_result result;
 
     if (drv_managed_free(ptr))
         return CU_OK;
     pthread_mutex_lock(&driver.mutex);
-    result = take_away(drv_va_find(ptr), ptr, &charged, &real, &kind);
+    result = take_away(drv_va_find(ptr), ptr);
     pthread_mutex_unlock(&driver.mutex);
-    if (result != CU_OK || charged == 0)
-        return result;
-    dbl_refund(driver.sh, driver.slot, real, kind, charged);
-    return CU_OK;
+    return result;
 }
 
 cu_result cuMemFree_v2(cu_devptr ptr)
@@ -148,8 +140,8 @@ void drv_memory_drop(struct cu_ctx *ctx)
         charged += alloc->charged;
         drv_va_free(alloc);
     }
-    pthread_mutex_unlock(&driver.mutex);
     dbl_refund(driver.sh, driver.slot, ctx->real, DBL_LINEAR, charged);
+    pthread_mutex_unlock(&driver.mutex);
 }
 
 cu_result cuMemGetInfo_v2(size_t *ret_free, size_t *ret_total)

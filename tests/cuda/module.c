@@ -8,7 +8,6 @@
 #include "driver.h"
 
 #define MAGIC UINT32_C(0x4d6f6475)
-#define FUNCTION_MAGIC UINT32_C(0x46756e63)
 #define TEXT_MOST 65536
 
 struct cu_module {
@@ -22,11 +21,6 @@ struct cu_module {
 
 static struct cu_module *modules; /* under driver.mutex */
 
-bool drv_function_valid(const struct cu_function *function)
-{
-    return function != NULL && function->magic == FUNCTION_MAGIC;
-}
-
 static struct cu_function *function_new(struct cu_module *module, const char *name, size_t length)
 {
     struct cu_function *f = calloc(1, sizeof(*f));
@@ -38,7 +32,7 @@ static struct cu_function *function_new(struct cu_module *module, const char *na
         free(f);
         return NULL;
     }
-    f->magic = FUNCTION_MAGIC;
+    f->magic = DRV_FUNCTION_MAGIC;
     f->module = module;
     f->duration_ns = driver.kernel_ns;
     f->by_grid = true;
@@ -125,14 +119,18 @@ static cu_result load(struct cu_module **ret_module, const char *image)
         module_free(module);
         return CU_INVALID_IMAGE;
     }
-    if (dbl_charge(driver.sh, driver.slot, ctx->real, DBL_MODULE, module->bytes) < 0) {
-        module_free(module);
-        return CU_OUT_OF_MEMORY;
-    }
     pthread_mutex_lock(&driver.mutex);
-    module->next = modules;
-    modules = module;
+    if (dbl_charge(driver.sh, driver.slot, ctx->real, DBL_MODULE, module->bytes) == 0) {
+        module->next = modules;
+        modules = module;
+    } else {
+        result = CU_OUT_OF_MEMORY;
+    }
     pthread_mutex_unlock(&driver.mutex);
+    if (result != CU_OK) {
+        module_free(module);
+        return result;
+    }
     *ret_module = module;
     return CU_OK;
 }
@@ -146,8 +144,8 @@ static void unload(struct cu_module *module)
         at = &(*at)->next;
     if (*at != NULL)
         *at = module->next;
-    pthread_mutex_unlock(&driver.mutex);
     dbl_refund(driver.sh, driver.slot, module->ctx->real, DBL_MODULE, module->bytes);
+    pthread_mutex_unlock(&driver.mutex);
     module_free(module);
 }
 

@@ -57,7 +57,7 @@ static void run_call(struct dbl_op *op)
     else
         call->fn(call->data);
     drv_thread.in_callback = false;
-    free(call);
+    drv_object_free(call);
     atomic_fetch_sub(&service.queued, 1);
     dbl_lock(driver.sh);
     op->called = 2;
@@ -147,7 +147,7 @@ cu_result drv_submit_host(struct cu_stream *stream, cu_host_fn *fn, cu_stream_ca
             fn(data);
         return CU_OK;
     }
-    call = calloc(1, sizeof(*call));
+    call = drv_object_new(sizeof(*call));
     if (call == NULL)
         return CU_OUT_OF_MEMORY;
     *call = (struct call){fn, callback, stream, data};

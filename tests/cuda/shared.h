@@ -51,9 +51,9 @@
 
 /* What one process holds of one device. */
 struct dbl_usage {
-    _Alignas(64) _Atomic uint64_t claimed; /* held, and what is about to be */
+    _Alignas(64) _Atomic uint64_t claimed[DBL_KINDS]; /* held, and what is about to be */
+    _Alignas(64) _Atomic uint64_t held[DBL_KINDS];
     _Atomic uint64_t adopted; /* exported by a process that is gone; changes under the mutex */
-    _Atomic uint64_t held[DBL_KINDS];
 };
 
 struct dbl_window {
@@ -209,7 +209,8 @@ void dbl_futex_wake(_Atomic uint32_t *word);
 
 /*
  * Charges BYTES of KIND to SLOT on its device OWN (the index it began with: see `moved`). 0, or
- * -ENOMEM when the device does not have them. dbl_refund gives them back and cannot fail.
+ * -ENOMEM when the device does not have them. dbl_refund gives them back and cannot fail. The
+ * process that has the slot serialises its calls for one kind; others need not know of them.
  */
 int dbl_charge(struct dbl_shared *sh, uint32_t slot, uint32_t own, enum dbl_kind kind,
                uint64_t bytes);

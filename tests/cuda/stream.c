@@ -35,7 +35,7 @@ static uint32_t take_index(struct cu_ctx *ctx, unsigned flags, bool legacy)
 
 struct cu_stream *drv_stream_new(struct cu_ctx *ctx, unsigned flags, int priority, bool legacy)
 {
-    struct cu_stream *stream = calloc(1, sizeof(*stream));
+    struct cu_stream *stream = drv_object_new(sizeof(*stream));
 
     if (stream == NULL)
         return NULL;
@@ -49,7 +49,7 @@ struct cu_stream *drv_stream_new(struct cu_ctx *ctx, unsigned flags, int priorit
     if (!driver.bench)
         stream->index = take_index(ctx, flags, legacy);
     if (stream->index == DBL_STREAMS) {
-        free(stream);
+        drv_object_free(stream);
         return NULL;
     }
     return stream;
@@ -69,7 +69,7 @@ void drv_stream_drop(struct cu_stream *stream)
     }
     free(stream->deps);
     stream->magic = 0;
-    free(stream);
+    drv_object_free(stream);
 }
 
 static void thread_ends(void *thread)

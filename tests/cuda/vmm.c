@@ -187,10 +187,13 @@ cu_result cuMemCreate(cu_vmm *ret_handle, size_t bytes, const struct cu_alloc_pr
         return CU_INVALID_VALUE;
     INJECT(DBL_FAIL_VMM);
     real = driver.visible[prop->location.id];
-    if (dbl_charge(driver.sh, driver.slot, real, DBL_VMM, bytes) < 0)
-        return CU_OUT_OF_MEMORY;
     pthread_mutex_lock(&driver.mutex);
     phys = phys_new();
+    if (phys != NULL && dbl_charge(driver.sh, driver.slot, real, DBL_VMM, bytes) < 0) {
+        phys->handles = 0;
+        phys_end_if_unused(phys);
+        phys = NULL;
+    }
     if (phys != NULL) {
         phys->bytes = bytes;
         phys->real = real;
@@ -199,8 +202,6 @@ cu_result cuMemCreate(cu_vmm *ret_handle, size_t bytes, const struct cu_alloc_pr
         *ret_handle = phys->id;
     }
     pthread_mutex_unlock(&driver.mutex);
-    if (phys == NULL)
-        dbl_refund(driver.sh, driver.slot, real, DBL_VMM, bytes);
     return phys != NULL ? CU_OK : CU_OUT_OF_MEMORY;
 }
 
@@ -284,7 +285,7 @@ static struct reservation *reservation_new(uint64_t bytes, uint64_t alignment)
     }
     if (first + (bytes >> UNIT_SHIFT) > UNITS)
         return NULL;
-    r = calloc(1, sizeof(*r));
+    r = drv_object_new(sizeof(*r));
     if (r == NULL)
         return NULL;
     r->base = BASE + (first << UNIT_SHIFT);
@@ -354,7 +355,7 @@ static cu_result map(cu_devptr ptr, uint64_t bytes, struct phys *phys)
     if (r == NULL || ptr + bytes < ptr || ptr + bytes > r->base + r->bytes ||
         bytes > phys->bytes || any_mapped(ptr, bytes))
         return CU_INVALID_VALUE;
-    mapping = calloc(1, sizeof(*mapping));
+    mapping = drv_object_new(sizeof(*mapping));
     if (mapping == NULL)
         return CU_OUT_OF_MEMORY;
     mapping->base = ptr;
@@ -404,7 +405,7 @@ static void unmap(struct mapping *mapping)
         unit_of(mapping->base + at)->mapping = NULL;
     mapping->phys->maps--;
     phys_end_if_unused(mapping->phys);
-    free(mapping);
+    drv_object_free(mapping);
 }
 
 cu_result cuMemUnmap(cu_devptr ptr, size_t bytes)

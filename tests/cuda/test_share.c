@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Several processes on one device: who gets how much of it. Virtual clock, all in lockstep. */
+#include <signal.h>
+#include <string.h>
+
+#include "harness.h"
+
+#define TENANTS 4
+
+/* What a tenant does until the clock shows `until`. */
+struct tenant {
+    struct dbl_shared *sh;
+    uint64_t kernel_ns, think_ns, until;
+    const char *sms, *percent;
+    unsigned queue; /* launches between synchronisations */
+};
+
+static struct dbl_config machine(enum dbl_mode mode)
+{
+    struct dbl_config config = dbl_config_default;
+
+    config.mode = mode;
+    config.clock = DBL_CLOCK_VIRTUAL;
+    return config;
+}
+
+static void work(void *arg)
+{
+    struct tenant *tenant = arg;
+    struct cu_function *kernel;
+
+    if (tenant->percent != NULL)
+        setenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", tenant->percent, 1);
+    begin_on(0);
+    kernel = kernel_of(tenant->kernel_ns, tenant->sms);
+    while (dbl_now(tenant->sh) < tenant->until) {
+        for (unsigned i = 0; i < tenant->queue; i++)
+            OK(launch_in(kernel, NULL));
+        OK(cuCtxSynchronize());
+        if (tenant->think_ns > 0)
+            dbl_sleep_until(tenant->sh, dbl_now(tenant->sh) + tenant->think_ns);
+    }
+    dbl_actor_leave(tenant->sh);
+    /* Stays, so that its figures can be read. */
+    pause();
+}
+
+/* Lets COUNT tenants work for NS; their busy times as ret_busy. */
+static void play(struct dbl_shared *sh, struct tenant *tenants, int count, uint64_t ns,
+                 uint64_t *ret_busy)
+{
+    pid_t pids[TENANTS];
+    uint64_t until = dbl_now(sh) + ns;
+
+    dbl_actors(sh, (uint32_t)count + 1);
+    for (int i = 0; i < count; i++) {
+        tenants[i].sh = sh;
+        tenants[i].until = until + 1000 * MS_NS;
+        pids[i] = spawn(work, &tenants[i]);
+    }
+    dbl_sleep_until(sh, until);
+    for (int i = 0; i < count; i++) {
+        ret_busy[i] = dbl_busy_ns(sh, pids[i], 0);
+        kill(pids[i], SIGKILL);
+    }
+    for (int i = 0; i < count; i++)
+        CHECK(!ended_well(pids[i]));
+    SAME(dbl_processes(sh), 0);
+}
+
+static bool near(uint64_t value, uint64_t wanted, uint64_t within)
+{
+    if (value + within >= wanted && value <= wanted + within)
+        return true;
+    fprintf(stderr, "# %llu, wanted %llu\n", (unsigned long long)value,
+            (unsigned long long)wanted);
+    return false;
+}
+
+static void slices_are_equal(struct dbl_shared *sh)
+{
+    struct tenant tenants[] = {{.kernel_ns = 500000, .sms = "108", .queue = 40},
+                               {.kernel_ns = 20 * MS_NS, .sms = "10", .queue = 2},
+                               {.kernel_ns = 3 * MS_NS, .sms = "108", .queue = 8}};
+    uint64_t busy[3];
+
+    play(sh, tenants, 3, 600 * MS_NS, busy);
+    /* Each within a slice, however long its kernels are and however many SMs they fill. */
+    for (int i = 0; i < 3; i++)
+        CHECK(near(busy[i], 200 * MS_NS, 2 * MS_NS));
+    SAME(dbl_busy_ns(sh, 0, 0), 600 * MS_NS);
+}
+
+static void idle_time_is_given_on(struct dbl_shared *sh)
+{
+    struct tenant tenants[] = {
+        {.kernel_ns = 100000, .sms = "108", .queue = 1, .think_ns = 9900000},
+        {.kernel_ns = 100000, .sms = "108", .queue = 100}};
+    uint64_t busy[2];
+
+    play(sh, tenants, 2, 1000 * MS_NS, busy);
+    /* The rare one waits for the end of a slice at most: 0.1 ms of each 10.1 to 12.1 ms. */
+    CHECK(busy[0] >= 8 * MS_NS && busy[0] <= 10 * MS_NS);
+    SAME(busy[0] + busy[1], 1000 * MS_NS);
+}
+
+static void mps_shares_sms(struct dbl_shared *sh)
+{
+    struct tenant tenants[] = {{.kernel_ns = MS_NS, .sms = "54", .queue = 10},
+                               {.kernel_ns = MS_NS, .sms = "54", .queue = 10}};
+    uint64_t busy[2], both[2];
+
+    play(sh, tenants, 2, 100 * MS_NS, busy);
+    SAME(busy[0], 100 * MS_NS);
+    SAME(busy[1], 100 * MS_NS);
+    SAME(dbl_busy_ns(sh, 0, 0), 100 * MS_NS);
+    tenants[0].sms = tenants[1].sms = "108";
+    play(sh, tenants, 2, 100 * MS_NS, both);
+    SAME(both[0], 100 * MS_NS);
+}
+
+struct timed {
+    struct dbl_shared *sh;
+    const char *percent, *sms;
+    uint64_t expected_ns;
+};
+
+static void one_kernel(void *arg)
+{
+    struct timed *timed = arg;
+    struct tenant tenant = {.sh = timed->sh, .percent = timed->percent};
+    uint64_t start;
+
+    setenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", tenant.percent, 1);
+    begin_on(0);
+    start = dbl_now(timed->sh);
+    OK(launch_in(kernel_of(10 * MS_NS, timed->sms), NULL));
+    OK(cuCtxSynchronize());
+    CHECK(near(dbl_now(timed->sh) - start, timed->expected_ns, 2));
+    dbl_actor_leave(timed->sh);
+}
+
+static void mps_percentages(struct dbl_shared *sh)
+{
+    /* Of 108 SMs, 25% are 27: a kernel that fills 108 takes four times as long. */
+    struct timed timed[] = {{sh, "25", "108", 40 * MS_NS}, {sh, "75", "81", 10 * MS_NS}};
+    pid_t pids[2];
+
+    dbl_actors(sh, 2);
+    for (int i = 0; i < 2; i++)
+        pids[i] = spawn(one_kernel, &timed[i]);
+    CHECK(ended_well(pids[0]));
+    CHECK(ended_well(pids[1]));
+}
+
+static void a_switch_costs(struct dbl_shared *sh)
+{
+    struct tenant tenants[] = {{.kernel_ns = 10 * MS_NS, .sms = "108", .queue = 5},
+                               {.kernel_ns = 10 * MS_NS, .sms = "108", .queue = 5}};
+    uint64_t busy[2];
+
+    play(sh, tenants, 2, 500 * MS_NS, busy);
+    /* Of each 2.5 ms, half a one goes to the switch. */
+    CHECK(near(busy[0] + busy[1], 400 * MS_NS, 3 * MS_NS));
+}
+
+static void test_slices_are_equal(void **state)
+{
+    struct dbl_config config = machine(DBL_TIMESLICE);
+
+    on_machine(slices_are_equal, &config);
+}
+
+static void test_idle_time_is_given_on(void **state)
+{
+    struct dbl_config config = machine(DBL_TIMESLICE);
+
+    on_machine(idle_time_is_given_on, &config);
+}
+
+static void test_mps_shares_sms(void **state)
+{
+    struct dbl_config config = machine(DBL_MPS);
+
+    on_machine(mps_shares_sms, &config);
+}
+
+static void test_mps_percentages(void **state)
+{
+    struct dbl_config config = machine(DBL_MPS);
+
+    on_machine(mps_percentages, &config);
+}
+
+static void test_a_switch_costs(void **state)
+{
+    struct dbl_config config = machine(DBL_TIMESLICE);
+
+    config.switch_ns = 500000;
+    on_machine(a_switch_costs, &config);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_slices_are_equal), cmocka_unit_test(test_idle_time_is_given_on),
+        cmocka_unit_test(test_mps_shares_sms),   cmocka_unit_test(test_mps_percentages),
+        cmocka_unit_test(test_a_switch_costs),
+    };
+
+    return cmocka_run_group_tests_name("cuda share", tests, NULL, NULL);
+}
