@@ -277,7 +277,8 @@ static bool overcommitted(struct asking *a)
         !gate_within_guarantee(own, &a->need))
         return false;
     for (const struct team *t = own->parent; t != NULL; t = t->parent) {
-        int64_t has = t->parent == NULL ? a->s->capacity.v[r] : t->guarantee[r], sum = 0;
+        bool whole = t->parent == NULL || t->guarantee[r] == SCHED_UNLIMITED;
+        int64_t has = whole ? a->s->capacity.v[r] : t->guarantee[r], sum = 0;
         for (size_t i = 0; i < t->children.len; i++) {
             int64_t part = t->children.items[i]->guarantee[r];
             sum += part < SUM_MAX / 1024 ? part : a->s->capacity.v[r];

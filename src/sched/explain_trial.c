@@ -303,14 +303,14 @@ static struct cut cut_to(const struct asking *a, enum cut_by by, uint32_t size)
     return c;
 }
 
-/* The largest size below what is asked that starts; 0 if there is none. A size that starts was
- * tried; that no larger one does is taken from those that were. */
-static uint32_t largest_cut(struct trial *t, enum cut_by by, uint32_t asked)
+/* The largest size below ASKED that starts; 0 if there is none. A size that starts was tried; that
+ * no larger one does is taken from those that were. FREE of them have room without force, and no
+ * more; 0 = unknown. */
+static uint32_t largest_cut(struct trial *t, enum cut_by by, uint32_t asked, uint32_t free)
 {
-    uint32_t starts = 0, beyond = asked;
+    uint32_t starts = 0, beyond = asked, size = free > 0 ? free : asked / 2;
     int64_t takes = 0;
-    while (starts + 1 < beyond) {
-        uint32_t size = starts + (beyond - starts) / 2;
+    while (starts + 1 < beyond && (size <= free || free == 0 || t->searches > 0)) {
         struct cut c = cut_to(t->a, by, size);
         if (cut_starts(t, &c)) {
             starts = size;
@@ -318,6 +318,7 @@ static uint32_t largest_cut(struct trial *t, enum cut_by by, uint32_t asked)
         } else {
             beyond = size;
         }
+        size = starts + (beyond - starts) / 2;
     }
     t->takes = takes;
     return starts;
@@ -332,7 +333,8 @@ static void less_devices(struct trial *t)
                      : by == CUT_DEVICES ? shape->device_count
                      : by == CUT_PART    ? (uint32_t)shape->device_milli
                                          : 0;
-    uint32_t size = asked > 1 ? largest_cut(t, by, asked) : 0;
+    uint32_t free = by == CUT_TASKS ? a->e->fitting : 0;
+    uint32_t size = asked > 1 ? largest_cut(t, by, asked, free) : 0;
     if (size == 0)
         return;
     int64_t each = by == CUT_PART ? 1 : a->e->asked / asked;

@@ -120,6 +120,11 @@ static int decode_expect_item(struct sim_decoder *d, struct json_object *v, void
         FIELD(struct sim_expect_item, state, decode_state),
         FIELD_AS(struct sim_expect_item, "node", node_name, sim_decode_name),
         FIELD(struct sim_expect_item, running_tasks, sim_decode_amount),
+        FIELD(struct sim_expect_item, reason, sim_decode_name),
+        FIELD(struct sim_expect_item, waits_for, sim_decode_name),
+        FIELD(struct sim_expect_item, less_milli, sim_decode_amount),
+        FIELD_AS(struct sim_expect_item, "start_s", start_ms, sim_decode_seconds),
+        FIELD_AS(struct sim_expect_item, "run_s", run_ms, sim_decode_seconds),
     };
     return sim_decode_object(d, v, fields, ARRAY_LEN(fields), dst);
 }
@@ -127,7 +132,11 @@ static int decode_expect_item(struct sim_decoder *d, struct json_object *v, void
 static int decode_items(struct sim_decoder *d, struct json_object *v,
                         struct sim_expect_item **ret_items, uint32_t *ret_count)
 {
-    static const struct sim_expect_item preset = {.node = SIM_NO_INDEX, .running_tasks = SIM_UNSET};
+    static const struct sim_expect_item preset = {.node = SIM_NO_INDEX,
+                                                  .running_tasks = SIM_UNSET,
+                                                  .less_milli = SIM_UNSET,
+                                                  .start_ms = SIM_UNSET,
+                                                  .run_ms = SIM_UNSET};
     void *items;
     int r = sim_decode_map(d, v, sizeof(struct sim_expect_item), &preset, decode_expect_item,
                            &items, ret_count);

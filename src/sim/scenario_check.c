@@ -53,6 +53,41 @@ static void check_workload_node(struct check *c, const struct sim_expect_item *i
         differs(c, "workload '%s' runs nowhere, expected on node '%s'", it->key, it->node_name);
 }
 
+static void check_amount(struct check *c, const char *workload, const char *what, int64_t is,
+                         int64_t wanted)
+{
+    if (wanted != SIM_UNSET && is != wanted)
+        differs(c, "workload '%s' is told %s %lld, expected %lld", workload, what, (long long)is,
+                (long long)wanted);
+}
+
+/* What it is told of its wait. */
+static void check_explanation(struct check *c, const struct sim_expect_item *it)
+{
+    const struct sim_scenario *s = c->w->scenario;
+    struct sched_explanation x = {0};
+    if (it->reason == NULL)
+        return;
+    if (sched_explain(c->w->sched, (uint64_t)it->workload + 1, SIM_EPOCH_MS + c->w->now_ms, &x) <
+        0) {
+        differs(c, "workload '%s' does not wait, expected %s", it->key, it->reason);
+        return;
+    }
+    const char *waits_for = x.waits_for > 0 && x.waits_for <= s->workload_count
+                                ? s->workloads[x.waits_for - 1].name
+                                : "";
+    if (strcmp(sched_reason_name(x.reason), it->reason) != 0)
+        differs(c, "workload '%s' waits for %s, expected %s", it->key, sched_reason_name(x.reason),
+                it->reason);
+    if (it->waits_for != NULL && strcmp(waits_for, it->waits_for) != 0)
+        differs(c, "workload '%s' waits for '%s', expected '%s'", it->key, waits_for,
+                it->waits_for);
+    check_amount(c, it->key, "that less would do:", x.less, it->less_milli);
+    check_amount(c, it->key, "that it starts at (ms)",
+                 x.start_ms > 0 ? x.start_ms - SIM_EPOCH_MS : 0, it->start_ms);
+    check_amount(c, it->key, "how long it may run (ms):", x.run_ms, it->run_ms);
+}
+
 static void check_workload(struct check *c, const struct sim_expect_item *it)
 {
     char why[64];
@@ -66,6 +101,7 @@ static void check_workload(struct check *c, const struct sim_expect_item *it)
                 (long long)it->running_tasks);
     if (it->node != SIM_NO_INDEX)
         check_workload_node(c, it);
+    check_explanation(c, it);
 }
 
 static void check_task(struct check *c, const struct sim_expect_item *it)

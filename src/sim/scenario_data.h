@@ -158,6 +158,9 @@ struct sim_expect_item { /* of a workload or a task */
     const char *node_name;
     uint32_t node;
     int64_t running_tasks; /* SIM_UNSET = any */
+    /* How its wait is explained; NULL and SIM_UNSET = whatever. */
+    const char *reason, *waits_for;
+    int64_t less_milli, start_ms, run_ms;
     uint32_t workload, task;
 };
 
