@@ -46,7 +46,7 @@ static int unknown(const char *word, struct err *err)
     _cleanup_strbuf_ struct strbuf known = STRBUF_INIT;
 
     for (size_t i = 0; i < COUNT(plans); i++)
-        strbuf_addf(&known, "%s%s", i ? ", " : "", plans[i].name);
+        strbuf_addf(&known, "%s%s", i ? ", " : "use ", plans[i].name);
     for (size_t i = 0; i < COUNT(rates); i++)
         strbuf_addf(&known, ", %s=N", rates[i].name);
     return err_set(err, -EINVAL, ERR_INVALID, "faults", strbuf_str(&known),
