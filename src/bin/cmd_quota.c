@@ -37,6 +37,11 @@ static int run(struct cli *cli, const struct cli_args *args)
 
     if (strcmp(verb, "suggest") == 0 && args->operands.len == 1)
         return suggest(cli, args);
+    if (strcmp(verb, "suggest") != 0 && cli_option_given(args, "data")) {
+        err_set(&err, -EINVAL, ERR_INVALID, NULL, "write 'allot quota suggest --data FOLDER'",
+                "--data is for suggestions only: quotas are shown by a server");
+        return cli_fail_usage(cli, &err);
+    }
     if (strcmp(verb, "suggest") == 0)
         err_set(&err, -EINVAL, ERR_INVALID, NULL, "leave the team out",
                 "a suggestion is for all teams, since it divides what there is among them");

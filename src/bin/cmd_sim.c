@@ -30,8 +30,8 @@ const struct cli_command bin_sim = {
     .usage = "COMMAND [OPTION]... [FILE...]",
     .description = "Runs the real scheduler in virtual time. 'allot sim help' lists the commands, "
                    "'allot sim COMMAND --help' says more about one.",
-    .examples = "# what would have been with twice the GPUs, on the record of the server\n"
-                "allot sim whatif --nodes 4x8xH100\n"
+    .examples = "# what would have been with eight GPUs more, on the record of the server\n"
+                "allot sim whatif --nodes +1x8xH100\n"
                 "allot sim scenarios tests/sim/shares.jsonl\n"
                 "allot sim scenarios --only FS15 --trace tests/sim/shares.jsonl\n",
     .min_operands = 0,

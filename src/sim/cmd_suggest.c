@@ -259,35 +259,52 @@ static int print(const struct past *past, bool json, bool all, struct err *err)
     return e;
 }
 
-static int suggest_main(int argc, char **argv, const struct sim_records *records)
+struct asked {
+    struct source source;
+    bool json, all, help;
+};
+
+static int parse(int argc, char **argv, struct asked *a, struct err *err)
 {
     static const struct option longs[] = {SOURCE_OPTIONS,
                                           {"all", no_argument, NULL, 'a'},
                                           {"output", required_argument, NULL, 'o'},
                                           {"help", no_argument, NULL, 'h'},
                                           {0}};
-    struct source source = {0};
+
+    optind = opterr = 0;
+    for (int c; (c = getopt_long(argc, argv, ":o:h", longs, NULL)) != -1;) {
+        if (c == 'h') {
+            a->help = true;
+            return 0;
+        }
+        if (c == 'a')
+            a->all = true;
+        else if (c == 'o' && strcmp(optarg, "json") == 0)
+            a->json = true;
+        else if (c == 'o')
+            return err_set(err, -EINVAL, ERR_INVALID, "output", "write -o json",
+                           "'%.40s' is no kind of output", optarg);
+        else if (!source_option(&a->source, c, optarg))
+            return source_bad_option(c, argv, err);
+    }
+    return source_operands(&a->source, argc, argv, err);
+}
+
+static int suggest_main(int argc, char **argv, const struct sim_records *records)
+{
+    struct asked asked = {0};
     struct err err = ERR_INIT;
     struct past past;
-    bool json = false, all = false;
+    int e = parse(argc, argv, &asked, &err);
 
-    optind = 0;
-    for (int c; (c = getopt_long(argc, argv, "o:h", longs, NULL)) != -1;) {
-        if (c == 'h')
-            return sim_usage(&sim_cmd_suggest, stdout, 0);
-        if (c == 'o' && strcmp(optarg, "json") == 0)
-            json = true;
-        else if (c == 'a')
-            all = true;
-        else if (!source_option(&source, c, optarg))
-            return sim_usage(&sim_cmd_suggest, stderr, 2);
-    }
-    int e = source_operands(&source, argc, argv, &err);
+    if (asked.help)
+        return sim_usage(&sim_cmd_suggest, stdout, 0);
     if (e == 0)
-        e = source_read(&source, records, &past, &err);
+        e = source_read(&asked.source, records, &past, &err);
     if (e < 0)
         return sim_complain(&err);
-    e = print(&past, json, all, &err);
+    e = print(&past, asked.json, asked.all, &err);
     past_done(&past);
     if (e < 0)
         (void)sim_complain(&err);

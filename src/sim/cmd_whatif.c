@@ -143,15 +143,14 @@ static int take(struct asked *a, int option, const char *value, struct err *err)
     return 0;
 }
 
-/* 0; -ENOEXEC where getopt has complained already; else a negative errno with ERR. */
 static int parse(int argc, char **argv, struct asked *a, struct err *err)
 {
     int e = 0;
 
     a->checkpoint_ms = a->stop_ms = -1;
-    optind = 0;
-    for (int c; e == 0 && !a->help && (c = getopt_long(argc, argv, "o:h", longs, NULL)) != -1;)
-        e = c == '?' ? -ENOEXEC : take(a, c, optarg, err);
+    optind = opterr = 0;
+    for (int c; e == 0 && !a->help && (c = getopt_long(argc, argv, ":o:h", longs, NULL)) != -1;)
+        e = c == '?' || c == ':' ? source_bad_option(c, argv, err) : take(a, c, optarg, err);
     return e < 0 || a->help ? e : source_operands(&a->source, argc, argv, err);
 }
 
@@ -256,8 +255,6 @@ static int whatif_main(int argc, char **argv, const struct sim_records *records)
 
     if (asked.help)
         return sim_usage(&sim_cmd_whatif, stdout, 0);
-    if (e == -ENOEXEC)
-        return sim_usage(&sim_cmd_whatif, stderr, 2);
     if (e == 0)
         e = source_read(&asked.source, records, &past, &err);
     if (e < 0)

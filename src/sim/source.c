@@ -18,6 +18,16 @@ bool source_option(struct source *s, int option, const char *value)
     return true;
 }
 
+int source_bad_option(int c, char **argv, struct err *err)
+{
+    char remedy[80];
+
+    snprintf(remedy, sizeof(remedy), "'allot sim %s --help' lists the options", argv[0]);
+    return err_set(err, -EINVAL, ERR_INVALID, NULL, remedy,
+                   c == ':' ? "option '%.60s' needs a value" : "there is no option '%.60s'",
+                   argv[optind - 1]);
+}
+
 int source_operands(struct source *s, int argc, char **argv, struct err *err)
 {
     if (optind + 1 < argc)

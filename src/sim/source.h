@@ -44,6 +44,8 @@ struct source {
 
 /* Takes the value of one of SOURCE_OPTIONS; false for another option. */
 bool source_option(struct source *s, int option, const char *value);
+/* Says what is wrong with the option for which getopt (of ":...") gave C, '?' or ':'; -EINVAL. */
+int source_bad_option(int c, char **argv, struct err *err);
 /* Takes the operands that getopt left. -EINVAL with ERR: too many, or another place beside one. */
 int source_operands(struct source *s, int argc, char **argv, struct err *err);
 /* Reads the history; see past_read() for errors. -EINVAL also where RECORDS is NULL and no file

@@ -263,12 +263,16 @@ def test_bad_words_are_refused():
                         (("--class", "x"), "development.may_reclaim=no"),
                         (("--teams", "/no/such/file"), "/no/such/file"),
                         (("-o", "xml"), "-o json"),
+                        (("--frob",), "no option '--frob'"),
+                        (("--team",), "'--team' needs a value"),
                         (("--data", server.data, "x"), "more than one"),
                         (("a", "b"), "one word too many")):
         try:
             complains(server.allot("sim", "whatif", *words, check=False), says)
         except Exception as e:
             raise Failure(f"{words}: {e}") from None
+    complains(server.allot("sim", "suggest", "--frob", check=False), "no option '--frob'")
+    complains(server.allot("quota", "--data", server.data, check=False), "suggestions only")
     whatif("--checkpoint", "never", "--stop", "0s")
 
 

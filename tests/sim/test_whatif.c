@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
+#include "base/rng.h"
 #include "base/strbuf.h"
 #include "sim/drive.h"
 #include "sim/suggest.h"
@@ -469,6 +470,48 @@ static void each_beginning_of_a_record_is_cut_off(void **state)
     fclose(file);
 }
 
+static void damaged_bytes_are_refused_or_replayed(void **state)
+{
+    struct fixture *f = *state;
+    static char text[20000], copy[20000];
+    struct rng rng;
+    size_t len;
+
+    begin(f, 400);
+    change(f, "node", 100, NODE_IS("up"), NODE_IS("down"));
+    change(f, "node", 150, NODE_IS("down"), NODE_IS("up"));
+    for (int i = 0; i < 3; i++)
+        job(f, 1, 4, 0, 0, 100, false);
+    ran_as(f, 1, 0, 4, 0, 50, "failed");
+    ran_as(f, 1, 1, 4, 50, 90, "gave_way");
+    ran_as(f, 1, 2, 4, 160, 200, "ended");
+    ran(f, 2, 4, 200, 300);
+    end(f);
+    FILE *file = fopen(f->path, "r");
+    len = fread(text, 1, sizeof(text), file);
+    fclose(file);
+    rng_seed(&rng, 7);
+    for (int i = 0; i < 4000; i++) {
+        struct whatif_outcome o = {0};
+        struct suggest s;
+
+        memcpy(copy, text, len);
+        for (uint64_t k = rng_below(&rng, 3) + 1; k > 0; k--)
+            copy[rng_below(&rng, len)] = "0123456789-,:{}[]\"ae \n"[rng_below(&rng, 23)];
+        file = fmemopen(copy, len, "r");
+        if (past_read_stream(file, "it", &f->past, NULL) == 0) {
+            whatif_setup_past(&f->past, &f->setup);
+            if (whatif_replay(&f->past, &f->setup, &o, NULL) == 0)
+                whatif_outcome_done(&o);
+            suggest_make(&f->past, &s);
+            suggest_done(&s);
+            past_done(&f->past);
+            f->past = (struct past){0};
+        }
+        fclose(file);
+    }
+}
+
 /* ---- wishes ------------------------------------------------------------------------------- */
 
 static const struct model_team *team_a(const struct fixture *f)
@@ -921,6 +964,7 @@ int main(void)
         TEST(what_failed_fails_again),
         TEST(stops_take_as_long_as_recorded),
         TEST(each_beginning_of_a_record_is_cut_off),
+        TEST(damaged_bytes_are_refused_or_replayed),
         TEST(a_hard_limit_follows_its_guarantee),
         TEST(words_about_a_team_are_taken_together),
         TEST(a_parent_is_honoured),
