@@ -19,6 +19,7 @@
 #define LEAF_LOOKS_MAX 1024    /* leaves looked through in vain, in one turn of a large cluster */
 #define VAIN_MAX 32            /* nodes of a large cluster that one request looks at in vain */
 #define WAYS_MAX 4             /* nodes of a large cluster that could make way, before one does */
+#define WALK_MAX 1024          /* nodes that one request walks by */
 
 struct alternatives {
     struct sched *s;
@@ -59,31 +60,36 @@ static bool could_clear(const struct alternatives *a, const struct node *n)
         return true;
     uint32_t idle = n->idle[VIEW_THEN], whole = shape_whole(job->tasks[0].shape);
     for (const struct task *t = n->tasks; t != NULL && idle < whole; t = t->next)
-        if (t->phase == TASK_RUNNING && t->workload->in_running)
+        if (t->phase == TASK_RUNNING && t->workload->in_running &&
+            t->workload->group->team->gives == a->e->searches)
             idle += t->device_count;
     return idle >= whole && fit_accepts(n, job->tasks[0].shape);
 }
 
-/* In a large cluster from where the last look ended, and the cheapest of a few is enough. */
+/* In a large cluster from where the last look ended, and the cheapest of a few is enough. Where it
+ * is cut short it goes on in the next turn; in a very large one at the next event. */
 static void consider_nodes(struct alternatives *a)
 {
     struct sched *s = a->s;
     size_t count = s->node_list.len;
     bool large = count > PLACE_SEARCHES_MAX;
-    size_t from = large ? s->place_cursor % count : 0;
-    unsigned ways = 0, vain = 0;
-    for (size_t i = 0; i < count && (!large || (ways < WAYS_MAX && vain < VAIN_MAX)); i++) {
-        const struct node *n = s->node_list.items[(from + i) % count];
+    struct look look = large ? s->look : (struct look){0};
+    unsigned ways = 0, vain = 0, walked = 0;
+    for (; look.done < count && walked < WALK_MAX; look.done++, walked++) {
+        const struct node *n = s->node_list.items[(look.from + look.done) % count];
         if (!could_clear(a, n))
             continue;
-        if (!budget_left(s))
-            return;
+        if ((large && (ways == WAYS_MAX || vain == VAIN_MAX)) || !budget_left(s))
+            break;
         bool way = consider(a, -1, 0, n);
         ways += way;
         vain += !way;
         s->place_searches -= large && way; /* only what was looked at in vain counts there */
-        s->place_cursor = from + i + 1;
     }
+    if (look.done < count && ways == 0 && count <= WALK_MAX)
+        s->search_denied = true;
+    if (large)
+        s->look = look;
 }
 
 static void consider_domains(struct alternatives *a, int level)
@@ -195,6 +201,7 @@ bool evict_find(struct sched *s, struct workload *w, const struct gang *gang,
         return false;
     }
     e->leaf_looks = 0;
+    e->searches++;
     e->no_reclaim = !e->may_reclaim;
     bool found = search_shallow(s, e, ret_plan), cleared = false, many = has_many(s, e);
     if (e->clipped && (!found || (e->ran_out && !many))) {

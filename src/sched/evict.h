@@ -30,10 +30,11 @@
  * do, few candidates are also tried out of order (search.h).
  *
  * Large clusters. Most requests need one victim, so the first few units of each leaf are tried
- * before any others are collected. In a cluster of more than a hundred nodes with a thousand
- * possible victims one task looks no further than that, and at a bounded number of nodes, from
- * where the last look ended on: what it does not find is looked for at the next event. Gangs,
- * and work that a closed gate keeps waiting, always see all.
+ * before any others are collected. In a cluster of more than 128 nodes with more than 1024 possible
+ * victims one task looks no further than that, and at nodes one by one: such as could be cleared by
+ * teams that have something to give, at most 32 in vain a turn. Up to 1024 nodes the search goes on
+ * in the next turn, and ends when it has seen all of them; in larger clusters it goes on from there
+ * at the next event. Gangs, and work that a closed gate keeps waiting, always see all.
  *
  * Trials happen in VIEW_THEN and are undone; nothing is decided before a set is found.
  */

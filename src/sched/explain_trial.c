@@ -34,7 +34,8 @@
 /* What searches remember from one to the next, and what a trial pretends. */
 struct spared {
     unsigned place_searches, set_searches, leaf_looks, move_searches;
-    size_t place_cursor, move_cursor;
+    struct look look;
+    size_t move_cursor;
     bool search_denied, put_off, wake_soon, retry;
     int64_t protected_until_ms;
     uint64_t passed_epoch, outside_epoch, turn;
@@ -45,7 +46,7 @@ static struct spared spare(struct sched *s)
 {
     struct spared kept = {
         s->place_searches, s->set_searches, s->leaf_looks,         s->move_searches,
-        s->place_cursor,   s->move_cursor,  s->search_denied,      s->put_off,
+        s->look,           s->move_cursor,  s->search_denied,      s->put_off,
         s->wake_soon,      s->retry,        s->protected_until_ms, s->passed_epoch,
         s->outside_epoch,  s->turn,         s->young_count};
     s->place_searches = s->set_searches = s->leaf_looks = s->move_searches = 0;
@@ -60,7 +61,7 @@ static void restore(struct sched *s, const struct spared *kept)
     s->set_searches = kept->set_searches;
     s->leaf_looks = kept->leaf_looks;
     s->move_searches = kept->move_searches;
-    s->place_cursor = kept->place_cursor;
+    s->look = kept->look;
     s->move_cursor = kept->move_cursor;
     s->search_denied = kept->search_denied;
     s->put_off = kept->put_off;

@@ -297,7 +297,7 @@ bool move_find(struct sched *s, struct workload *w, const struct gang *gang,
     }
     size_t count = s->node_list.len;
     bool large = count > NODES_FREE;
-    size_t from = large ? s->move_cursor % count : 0;
+    size_t from = count > NODES_MAX ? s->move_cursor % count : 0;
     unsigned looked = 0;
     for (size_t i = 0; gang->total == 1 && i < count; i++) {
         const struct node *n = s->node_list.items[(from + i) % count];

@@ -103,6 +103,32 @@ static bool makes_room(struct sched *s, struct workload *w, const struct gang *g
     return made;
 }
 
+/* Goes on with the search for victims where it was cut short, if nothing has changed since; else
+ * begins anew, but not with the same nodes as the last one. */
+static void look_on(const struct sched *s, struct line *line)
+{
+    if (line->look_gen == s->change_gen)
+        return;
+    line->look_gen = s->change_gen;
+    line->look = (struct look){.from = line->look.from + line->look.done};
+}
+
+static bool searches_for_room(struct sched *s, struct line *line, const struct gang *gang,
+                              const struct amounts *need)
+{
+    struct workload *w = line->head; /* the line may not outlive its start */
+    if (!line->searches)
+        return false;
+    look_on(s, line);
+    s->look = line->look;
+    if (makes_room(s, w, gang, need))
+        return true;
+    line->look = s->look;
+    if (s->search_denied) /* it has its search in a later turn */
+        wake_again(s, line);
+    return false;
+}
+
 static void try_line(struct sched *s, struct line *line)
 {
     wake_line(s, line);
@@ -128,9 +154,7 @@ static void try_line(struct sched *s, struct line *line)
         if (!line_go_on(s, line, CLAIMS_MAX, comes_after)) /* the next of its kind may evict */
             line_park(s, line, why);
     }
-    else if (!line->searches || !makes_room(s, w, &gang, &need)) {
-        if (s->search_denied) /* it has its search in a later turn */
-            wake_again(s, line);
+    else if (!searches_for_room(s, line, &gang, &need)) {
         reserve_for(s, w, &gang, &need);
         line_park(s, line, why);
     }

@@ -384,6 +384,7 @@ static void leaf_done(struct evicting *e, struct team *t)
 static void leaf_collect(struct sched *s, struct evicting *e, struct team *t, struct amounts left)
 {
     t->first_unit = (uint32_t)e->units.len;
+    t->gives = e->searches;
     uint32_t end = tree_size(t->running);
     e->running += end;
     e->leaf_looks++;

@@ -46,6 +46,7 @@ struct evicting {
     bool ran_out;      /* and the search would have asked for them: it has to be made again */
     bool gates_closed; /* a gate is in the way: victims on any node may help */
     bool beyond;       /* beyond its share or guarantee: so may those of its own team */
+    uint64_t searches; /* counts requesters; see team.gives */
     VEC(struct unit) units;
     const struct node *at;        /* collected on this node only; NULL = anywhere */
     VEC(struct workload *) found; /* scratch */

@@ -212,6 +212,12 @@ struct short_gang { /* below its minimum */
 
 enum line_state { LINE_EMPTY, LINE_READY, LINE_PARKED };
 
+/* How far a search for victims that looks at one node after the other has come; it goes on in the
+ * next turn where it was cut short. */
+struct look {
+    uint32_t from, done; /* position of the first node; so many were looked at from there */
+};
+
 struct line {
     union {
         struct heap_node node;        /* in team->ready[idle], when LINE_READY */
@@ -225,6 +231,8 @@ struct line {
     struct amounts need;      /* charge of what would start next */
     uint64_t tried;           /* sched.turn when it was last parked */
     uint64_t searched;        /* sched.change_gen when it was last woken for its rights */
+    uint64_t look_gen;        /* sched.change_gen when it last looked at nodes; see struct look */
+    struct look look;
     uint32_t round;           /* 0 = below its minimum; else 1 + surplus tasks it has */
     uint8_t state;            /* enum line_state */
     uint8_t reason;           /* enum sched_reason of the last failure */
@@ -324,6 +332,7 @@ struct team {
     uint32_t next_unit;              /* before it, all are out or passed over */
     uint32_t units_below;            /* likewise, candidates of the subtree */
     bool clipped;                    /* likewise, it has more than were collected */
+    uint64_t gives;                  /* likewise, evicting.searches when it had something to give */
 };
 
 /* ---- nodes ------------------------------------------------------------------------------- */
@@ -431,7 +440,7 @@ struct sched {
     unsigned set_searches;      /* of search.c, in this turn */
     unsigned leaf_looks;        /* of evict.c, in this turn */
     bool search_denied;         /* by evict.c: enough was looked at in this turn */
-    size_t place_cursor;        /* of evict.c: where the next look at nodes begins */
+    struct look look;           /* of evict.c: of the line that is tried */
     uint32_t running_count;     /* preemptible workloads that run */
     uint32_t young_count;       /* of these, such as began in this turn; not more than there are */
     bool put_off;               /* a victim that has just started was passed over */

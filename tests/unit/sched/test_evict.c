@@ -327,6 +327,44 @@ static void test_evictions_keep_to_a_disruption_budget(void **state)
     world_done(&w);
 }
 
+/* Turns until none has anything to decide and none is asked for. Returns how many that took. */
+static unsigned settle_wholly(struct small_world *w)
+{
+    unsigned turns = 0;
+    for (; world_turn(w) > 0 || sched_next_ms(w->s) <= w->now_ms; turns++)
+        assert_true(turns < 1000);
+    return turns;
+}
+
+/* Eight of one node in a cluster where the nodes that are looked at first cannot be cleared, because
+ * of one that its team keeps, or of one that is protected. */
+static void test_a_large_cluster_is_looked_through_to_the_end(void **state)
+{
+    (void)state;
+    struct small_world w;
+    world_init(&w);
+    world_team(&w, 1, 0, 8000);
+    world_team(&w, 2, 0, 150000);
+    world_team_full(&w, 3, 0, 0, SCHED_UNLIMITED, 0, 100);
+    for (uint64_t n = 1; n <= 200; n++) {
+        world_node(&w, n, 8);
+        struct job kept = {.team = n <= 100 ? 2 : 3, .gpu_milli = 1000, .only_node = n};
+        if (n > 100 && n < 200)
+            kept.min_run_ms = 1000000000;
+        world_job(&w, kept);
+        for (int k = 1; k < 8; k++)
+            world_job(&w, (struct job){.team = 3, .gpu_milli = 1000, .only_node = n});
+    }
+    world_settle(&w);
+    assert_int_equal(w.starts, 1600);
+    uint64_t large = world_job(&w, (struct job){.team = 1, .gpu_milli = 8000});
+    assert_true(settle_wholly(&w) > 1); /* one does not look at so many */
+    assert_running(&w, large);
+    assert_int_equal(world_where(&w, large, 0), 200);
+    assert_int_equal(w.evictions, 8);
+    world_done(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -348,6 +386,7 @@ int main(void)
         cmocka_unit_test(test_the_victim_does_not_take_its_place_back),
         cmocka_unit_test(test_the_price_is_the_work_lost_by_size),
         cmocka_unit_test(test_evictions_keep_to_a_disruption_budget),
+        cmocka_unit_test(test_a_large_cluster_is_looked_through_to_the_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
