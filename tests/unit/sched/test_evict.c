@@ -336,7 +336,7 @@ static unsigned settle_wholly(struct small_world *w)
     return turns;
 }
 
-/* Eight of one node in a cluster where the nodes that are looked at first cannot be cleared, because
+/* Eight of one node in a cluster where nodes that are looked at first cannot be cleared, because
  * of one that its team keeps, or of one that is protected. */
 static void test_a_large_cluster_is_looked_through_to_the_end(void **state)
 {
