@@ -20,12 +20,6 @@
 #define TEAMS_SHOWN 40
 #define CHANGES_SHOWN 6
 
-static const char *percent_text(int64_t permille, char *text)
-{
-    snprintf(text, 32, "%" PRId64 ".%" PRId64 "%%", permille / 10, permille % 10);
-    return text;
-}
-
 static const char *amount_text(int64_t milli, char *text)
 {
     return milli == MODEL_UNLIMITED ? "all" : qty_format_milli(milli, text);
@@ -39,8 +33,8 @@ static void print_line(const char *name, const char *jobs, const struct suggest_
             whatif_name_text(name, NAME_WIDTH, n), jobs, qty_format_milli(l->p50_milli, t[0]),
             qty_format_milli(l->p95_milli, t[1]), qty_format_milli(l->peak_milli, t[2]),
             qty_format_milli(l->firm_milli, t[3]), amount_text(l->now_milli, t[4]),
-            percent_text(l->now_permille, t[5]), l->gpus, l->cut ? "*" : " ",
-            percent_text(l->then_permille, t[6]));
+            whatif_percent_text(l->now_permille, t[5]), l->gpus, l->cut ? "*" : " ",
+            whatif_percent_text(l->then_permille, t[6]));
 }
 
 static int compare_peaks(const void *a, const void *b)

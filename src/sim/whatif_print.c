@@ -184,7 +184,7 @@ static int outcomes(const struct whatif_report *r)
     return r->changed ? 3 : 2;
 }
 
-static const char *percent_text(int64_t permille, char *text)
+const char *whatif_percent_text(int64_t permille, char *text)
 {
     snprintf(text, 32, "%" PRId64 ".%" PRId64 "%%", permille / 10, permille % 10);
     return text;
@@ -200,7 +200,7 @@ static void print_use(const struct whatif_report *r, FILE *out)
         const struct whatif_outcome *o = outcome(r, i);
         fprintf(out, "%s %-9s %7" PRId64 " %9s %10s %8" PRIu64 " %7" PRIu64 "\n",
                 whatif_name_text("", NAME_WIDTH, n), run_names[i], o->capacity_milli / 1000,
-                percent_text(share(o), t[0]), whatif_hours_text(o->held_milli_ms, t[1]),
+                whatif_percent_text(share(o), t[0]), whatif_hours_text(o->held_milli_ms, t[1]),
                 o->evictions, o->retries + o->losses);
     }
     for (int i = 1; i < outcomes(r); i++)
@@ -281,9 +281,9 @@ static void print_fit(const struct whatif_report *r, FILE *out)
             whatif_time_text(d->p50_ms, t[0]), whatif_time_text(d->p95_ms, t[1]),
             whatif_time_text(d->worst_ms, t[2]));
     fprintf(out, "  order      %s of neighbours start in the same order\n",
-            percent_text((int64_t)d->order_milli, t[0]));
+            whatif_percent_text((int64_t)d->order_milli, t[0]));
     fprintf(out, "  allocated  %s recorded, %s replayed: %" PRId64 ".%" PRId64 " points apart\n",
-            percent_text(was, t[0]), percent_text(is, t[1]), gap / 10, gap % 10);
+            whatif_percent_text(was, t[0]), whatif_percent_text(is, t[1]), gap / 10, gap % 10);
     print_changes_known(r, out);
     fprintf(out, "  stops      an evicted task takes %s to stop, ",
             whatif_time_text(r->stop_ms, t[0]));
@@ -305,7 +305,8 @@ static void print_answer(const struct whatif_report *r, FILE *out)
             "\nWhat if, beside the replay: mean wait %s instead of %s, allocated %s\n"
             "instead of %s.\n",
             whatif_time_text(is, t[0]), whatif_time_text(was, t[1]),
-            percent_text(share(&r->asked), t[2]), percent_text(share(&r->baseline), t[3]));
+            whatif_percent_text(share(&r->asked), t[2]),
+            whatif_percent_text(share(&r->baseline), t[3]));
     if (apart(was, is) <= apart(was, mean_wait(&r->recorded)) && was != is)
         fputs("The replay is off by more than that: of mean waits this says nothing.\n", out);
     if (r->asked.skipped > 0)

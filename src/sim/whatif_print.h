@@ -28,6 +28,8 @@ struct whatif_report {
 const char *whatif_time_text(int64_t ms, char *text);
 /* Hours with one decimal, or three below ten, of milli-GPU times ms; TEXT holds 32 bytes. */
 const char *whatif_hours_text(int64_t milli_ms, char *text);
+/* "12.3%" of thousandths; TEXT holds 32 bytes. */
+const char *whatif_percent_text(int64_t permille, char *text);
 /* NAME in WIDTH columns (at most 64), cut with an ellipsis or filled with blanks; TEXT holds
  * WHATIF_NAME_MAX bytes. */
 #define WHATIF_NAME_MAX 400

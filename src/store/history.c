@@ -13,9 +13,7 @@
 #include "store/store_private.h"
 
 #define HISTORY_VERSION 2
-/* Of one piece. Events are looked through, of which few are changes. */
 #define ROWS_PIECE 200
-#define EVENTS_PIECE 20000
 
 /* Parents first: a team may have been put below a younger one. */
 #define TEAM_ORDER                                                                   \
@@ -115,7 +113,10 @@ static void write_change(struct piece *p, struct row *row)
     struct model_event e;
     struct json_writer w;
 
-    if (row_event(row, &e) < 0 || e.data == NULL)
+    if (row_event(row, &e) < 0)
+        return;
+    p->last = e.seq;
+    if (e.data == NULL)
         return;
     line_begin(p, &w);
     json_key_string(&w, "change", e.team ? "team" : e.node ? "node" : "server");
@@ -246,18 +247,14 @@ static int write_nodes(struct piece *p, struct err *err)
 
 static int write_changes(struct piece *p, struct err *err)
 {
-    uint64_t to = p->at->after + EVENTS_PIECE;
-    int r;
+    int r = each(p,
+                 "SELECT " ROW_EVENT_COLUMNS " FROM events INDEXED BY events_changes"
+                 " WHERE type IN (" SCHEMA_CHANGES ") AND seq > ?1 AND seq <= ?2"
+                 " ORDER BY seq LIMIT ?3",
+                 "events", p->at->after, p->at->last_event, write_change, err);
 
-    if (to > p->at->last_event)
-        to = p->at->last_event;
-    r = each(p,
-             "SELECT " ROW_EVENT_COLUMNS " FROM events WHERE seq > ?1 AND seq <= ?2"
-             " AND type IN ('" MODEL_EVENT_TEAM "', '" MODEL_EVENT_TEAM_DELETED
-             "', '" MODEL_EVENT_NODE "', '" MODEL_EVENT_SERVER "') ORDER BY seq",
-             "events", p->at->after, to, write_change, err);
-    p->at->after = to;
-    if (to == p->at->last_event)
+    p->at->after = p->last;
+    if (p->rows < ROWS_PIECE)
         next_section(p, SECTION_WORKLOADS);
     return r;
 }

@@ -13,6 +13,10 @@
 #include "base/err.h"
 #include "store/db.h"
 
+/* Types of events that say what changed of teams, nodes and the server: those of an index, whose
+ * text queries must repeat. */
+#define SCHEMA_CHANGES "'team.changed', 'team.deleted', 'node.changed', 'server.started'"
+
 /* One step of the schema's history. */
 struct schema_step {
     const char *what; /* for the error message */

@@ -14,6 +14,7 @@
 
 #define OPS (&store_sqlite_ops)
 #define JOBS 450 /* several pieces */
+#define CHANGES 420
 
 static void fill(struct fixture *f, uint64_t first, uint64_t last, int64_t now_ms)
 {
@@ -28,6 +29,24 @@ static void fill(struct fixture *f, uint64_t first, uint64_t last, int64_t now_m
     assert_int_equal(txn_commit(f, t), 0);
 }
 
+/* Events of changes, more than a piece holds, from SEQ on. */
+static void add_changes(struct fixture *f, uint64_t seq, int64_t now_ms)
+{
+    struct store_txn *t = txn_new(f);
+
+    for (uint64_t i = 0; i < CHANGES; i++) {
+        struct model_event *e = arena_new(&t->arena, struct model_event);
+        *e = (struct model_event){.seq = seq + i,
+                                  .time_ms = now_ms,
+                                  .type = MODEL_EVENT_TEAM,
+                                  .task = -1,
+                                  .team = "a",
+                                  .data = i % 2 ? "{\"before\":null}" : NULL};
+        txn_add(t, &(struct store_op){.kind = STORE_ADD_EVENT, .event = e});
+    }
+    assert_int_equal(txn_commit(f, t), 0);
+}
+
 static int set_up(void **state)
 {
     int r = fixture_setup(state);
@@ -37,6 +56,7 @@ static int set_up(void **state)
     put_team(t, 1, "a", 0);
     assert_int_equal(txn_commit(f, t), 0);
     fill(f, 1, JOBS, 100);
+    add_changes(f, JOBS + 1, 100);
     return r;
 }
 
@@ -89,6 +109,7 @@ static void pieces_make_up_the_whole(void **state)
     assert_string_equal(strbuf_str(&text), all);
     assert_int_equal(count(all, "{\"workload\":"), JOBS);
     assert_int_equal(count(all, "{\"run\":"), 2 * JOBS);
+    assert_int_equal(count(all, "{\"change\":\"team\""), CHANGES / 2); /* of those with data */
     assert_non_null(strstr(all, "{\"end\":{\"workloads\":450,\"runs\":900}}\n"));
     strbuf_done(&text);
     free(all);
@@ -98,7 +119,8 @@ static void goes_on(struct fixture *f)
 {
     struct store_txn *t = txn_new(f);
 
-    fill(f, JOBS + 1, JOBS + 10, 200);
+    fill(f, JOBS + CHANGES + 1, JOBS + CHANGES + 10, 200);
+    add_changes(f, JOBS + CHANGES + 11, 200);
     put_allocation(t, 10001 + 2 * JOBS, JOBS, 1, 1000, 30, 190, 0); /* it ends */
     put_allocation(t, 20000, JOBS, 1, 1000, 195, 0, 0);
     assert_int_equal(txn_commit(f, t), 0);
