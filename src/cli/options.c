@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/qty.h"
+#include "base/strbuf.h"
 #include "base/text.h"
 #include "cli/style.h"
 #include "cli/suggest.h"
@@ -109,10 +110,12 @@ static int take(struct parse *p, const struct cli_option *o, const char *value)
     struct cli_given given = {.option = o, .value = value};
 
     if (o->arg && o->words && !word_in(o->words, value)) {
-        char remedy[160];
+        _cleanup_strbuf_ struct strbuf remedy = STRBUF_INIT;
 
-        snprintf(remedy, sizeof(remedy), "use one of: %s", o->words);
-        return err_set(p->err, -EINVAL, ERR_INVALID, NULL, remedy,
+        strbuf_adds(&remedy, "use one of: ");
+        for (const char *c = o->words; *c; c++)
+            strbuf_addf(&remedy, *c == ' ' ? ",%c" : "%c", *c);
+        return err_set(p->err, -EINVAL, ERR_INVALID, NULL, strbuf_str(&remedy),
                        "option '--%s' does not know '%.80s'", o->name, value);
     }
     vec_push(&p->args->given, given);

@@ -180,7 +180,7 @@ static void values_are_checked(void **state)
     assert_int_equal(PARSE(&plain, "id", "--all=yes"), -EINVAL);
     assert_string_equal(err.text, "option '--all' takes no value");
     assert_int_equal(PARSE(&plain, "id", "--kind", "jo"), -EINVAL);
-    assert_string_equal(err.remedy, "use one of: job notebook");
+    assert_string_equal(err.remedy, "use one of: job, notebook");
     assert_int_equal(PARSE(&plain, "id", "--kind", "notebook"), 0);
 }
 
