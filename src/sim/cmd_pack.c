@@ -9,11 +9,15 @@
 #include "sim/pack.h"
 
 #define SEEDS_MAX 1000
+#define LOAD_MAX 200 /* percent */
+#define DAYS_MAX 30
 
 struct request {
     const char *nodes, *pods;
     const struct pack_policy *policy;
     int64_t first, last; /* seeds */
+    int64_t load, days;  /* of a steady state; 0 = the cluster is filled */
+    int64_t slices;      /* of a device, to which fractions are rounded up; 0 = they are not */
     enum pack_ties ties;
     bool json;
 };
@@ -44,6 +48,8 @@ static int load(const struct request *q, struct loaded *l, struct err *err)
         r = pack_cluster_make(&l->nodes, &l->cluster, err);
     if (r >= 0)
         r = pack_list_make(&l->pods, &l->cluster, &l->list, err);
+    if (r >= 0 && q->slices > 0)
+        pack_list_slice(&l->list, (int32_t)q->slices);
     if (r >= 0)
         l->mix = pack_mix_make(&l->list, l->cluster.model_count);
     return r;
@@ -75,6 +81,11 @@ static bool seeds_parse(const char *text, int64_t *ret_first, int64_t *ret_last)
            *ret_first <= *ret_last && *ret_last - *ret_first < SEEDS_MAX;
 }
 
+static bool number_parse(const char *text, int64_t most, int64_t *ret_number)
+{
+    return qty_parse_int(text, ret_number, NULL) == 0 && *ret_number >= 1 && *ret_number <= most;
+}
+
 static int refuse(struct err *err, const char *field, const char *hint, const char *value)
 {
     return err_set(err, -EINVAL, ERR_INVALID, field, hint, "unknown %s '%.40s'", field, value);
@@ -95,6 +106,15 @@ static int option_set(struct request *q, int option, const char *value, struct e
     else if (option == 's' && !seeds_parse(value, &q->first, &q->last))
         return err_set(err, -EINVAL, ERR_INVALID, "seeds", "give 47 or 47-51, at most 1000 of them",
                        "'%.40s' is no range of seeds", value);
+    else if (option == 'l' && !number_parse(value, LOAD_MAX, &q->load))
+        return err_set(err, -EINVAL, ERR_OUT_OF_RANGE, "load", "give percent, 1 to 200",
+                       "'%.40s' is no load", value);
+    else if (option == 'S' && !number_parse(value, PACK_WHOLE, &q->slices))
+        return err_set(err, -EINVAL, ERR_OUT_OF_RANGE, "slices", "give 1 to 1000",
+                       "'%.40s' is no number of slices", value);
+    else if (option == 'd' && !number_parse(value, DAYS_MAX, &q->days))
+        return err_set(err, -EINVAL, ERR_OUT_OF_RANGE, "days", "give 1 to 30",
+                       "'%.40s' is no number of days", value);
     return 0;
 }
 
@@ -102,10 +122,17 @@ static int option_set(struct request *q, int option, const char *value, struct e
 static int options_parse(int argc, char **argv, struct request *q, struct err *err)
 {
     static const struct option longs[] = {
-        {"nodes", required_argument, NULL, 'n'},  {"pods", required_argument, NULL, 'p'},
-        {"policy", required_argument, NULL, 'P'}, {"seeds", required_argument, NULL, 's'},
-        {"json", no_argument, NULL, 'j'},         {"ties", required_argument, NULL, 't'},
-        {"help", no_argument, NULL, 'h'},         {0},
+        {"nodes", required_argument, NULL, 'n'},
+        {"pods", required_argument, NULL, 'p'},
+        {"policy", required_argument, NULL, 'P'},
+        {"seeds", required_argument, NULL, 's'},
+        {"json", no_argument, NULL, 'j'},
+        {"ties", required_argument, NULL, 't'},
+        {"slices", required_argument, NULL, 'S'},
+        {"load", required_argument, NULL, 'l'},
+        {"days", required_argument, NULL, 'd'},
+        {"help", no_argument, NULL, 'h'},
+        {0},
     };
     optind = 0; /* the program may have parsed options of its own before */
     for (int c; (c = getopt_long(argc, argv, "h", longs, NULL)) != -1;) {
@@ -127,9 +154,40 @@ static int options_parse(int argc, char **argv, struct request *q, struct err *e
     return 0;
 }
 
+static struct pack_options options_of(const struct request *q, const struct loaded *l,
+                                      const struct sim_meter *meter)
+{
+    return (struct pack_options){.cluster = &l->cluster,
+                                 .list = &l->list,
+                                 .mix = l->mix,
+                                 .policy = q->policy,
+                                 .ties = q->ties,
+                                 .cpu_ns = meter->cpu_ns};
+}
+
+/* With an end to every pod. */
+static int steady(const struct request *q, const struct loaded *l, const struct sim_meter *meter)
+{
+    struct err err = ERR_INIT;
+    VEC(struct pack_steady) all = {0};
+    struct pack_options o = options_of(q, l, meter);
+    int r = 0;
+    if (strcmp(q->policy->name, "clustering") == 0)
+        r = err_set(&err, -EINVAL, ERR_UNSUPPORTED, "policy", "give another policy",
+                    "'clustering' does not forget the pods that have ended");
+    for (int64_t seed = q->first; seed <= q->last && r >= 0; seed++)
+        r = pack_steady_run(&o, &l->pods, (uint32_t)q->load, (uint32_t)q->days, (uint64_t)seed,
+                            vec_add(&all), &err);
+    struct pack_report report = {q->policy, q->ties, q->first, NULL, all.len};
+    if (r >= 0)
+        pack_print_steady(&report, all.items, q->json);
+    vec_done(&all);
+    return r < 0 ? sim_complain(&err) : 0;
+}
+
 static int pack_main(int argc, char **argv, const struct sim_meter *meter)
 {
-    struct request q = {.policy = pack_policy_find("allot"), .first = 42, .last = 51};
+    struct request q = {.policy = pack_policy_find("allot"), .first = 42, .last = 51, .days = 2};
     struct err err = ERR_INIT;
     int asked = options_parse(argc, argv, &q, &err);
     if (asked < 0 && err.code != NULL)
@@ -139,13 +197,10 @@ static int pack_main(int argc, char **argv, const struct sim_meter *meter)
     _cleanup_(loaded_done) struct loaded l = {0};
     if (load(&q, &l, &err) < 0)
         return sim_complain(&err);
+    if (q.load > 0)
+        return steady(&q, &l, meter);
     VEC(struct pack_run) runs = {0};
-    struct pack_options o = {.cluster = &l.cluster,
-                             .list = &l.list,
-                             .mix = l.mix,
-                             .policy = q.policy,
-                             .ties = q.ties,
-                             .cpu_ns = meter->cpu_ns};
+    struct pack_options o = options_of(&q, &l, meter);
     for (int64_t seed = q.first; seed <= q.last; seed++)
         pack_run(&o, (uint64_t)seed, vec_add(&runs));
     struct pack_report report = {q.policy, q.ties, q.first, runs.items, runs.len};
@@ -160,21 +215,26 @@ static int pack_main(int argc, char **argv, const struct sim_meter *meter)
 const struct sim_command sim_cmd_pack = {
     .name = "pack",
     .summary = "fill a GPU cluster with a public trace's pods, by this or a published policy",
-    .usage =
-        "usage: allot sim pack --nodes FILE --pods FILE [--policy P] [--seeds A-B]\n"
-        "                      [--json] [--ties order|name|random]\n"
-        "\n"
-        "Fills an empty cluster with the pods of a list in random order until 130% of\n"
-        "its GPUs are asked for; what does not fit is dropped. Prints how much is left\n"
-        "unallocated.\n"
-        "\n"
-        "  --nodes FILE   openb_node_list_gpu_node.csv of the public trace\n"
-        "  --pods FILE    one of its openb_pod_list_*.csv\n"
-        "  --policy P     allot (the scheduler itself), or random, dotprod, clustering,\n"
-        "                 packing, bestfit, fgd\n"
-        "  --seeds A-B    orders of arrival and of the nodes (42-51)\n"
-        "  --json         one JSON object\n"
-        "  --ties T       among equal nodes the first of that order (order), the first by\n"
-        "                 name (name), or any (random; the scheduler itself: as order)\n",
+    .usage = "usage: allot sim pack --nodes FILE --pods FILE [--policy P] [--seeds A-B]\n"
+             "                      [--json] [--ties order|name|random] [--slices N]\n"
+             "                      [--load PERCENT [--days N]]\n"
+             "\n"
+             "Fills an empty cluster with the pods of a list in random order until 130% of\n"
+             "its GPUs are asked for; what does not fit is dropped. Prints how much is left\n"
+             "unallocated.\n"
+             "\n"
+             "  --nodes FILE   openb_node_list_gpu_node.csv of the public trace\n"
+             "  --pods FILE    one of its openb_pod_list_*.csv\n"
+             "  --policy P     allot (the scheduler itself), or random, dotprod, clustering,\n"
+             "                 packing, bestfit, fgd\n"
+             "  --seeds A-B    orders of arrival and of the nodes (42-51)\n"
+             "  --json         one JSON object\n"
+             "  --ties T       among equal nodes the first of that order (order), the first by\n"
+             "                 name (name), or any (random; the scheduler itself: as order)\n"
+             "  --slices N     fractions take whole Nths of a device (7: as if cut by MIG);\n"
+             "                 what they asked for counts\n"
+             "  --load PERCENT pods arrive without end, run as long as others of the list did,\n"
+             "                 and wait where there is no room: prints how long at that load\n"
+             "  --days N       that it is measured, after one to get there (2)\n",
     .measure = pack_main,
 };

@@ -12,7 +12,7 @@
  * Parts. pack_workload.c makes cluster and arrivals, pack_mix.c measures fragmentation,
  * pack_policy.c holds the published policies, pack_place.c places pods by one of them,
  * pack_sched.c places them with the scheduler library itself, pack_run.c runs seeds and keeps the
- * curves, pack_report.c prints them, cmd_pack.c is the command.
+ * curves, pack_steady.c runs pods that end, pack_report.c prints them, cmd_pack.c is the command.
  *
  * Invariants. The same lists, policy, seed and ties give the same figures on every machine:
  * floating point is used for scores and means here, in one order. (The scheduler uses none.)
@@ -43,7 +43,8 @@ enum pack_class { PACK_CPU_ONLY, PACK_FRACTION, PACK_ONE_GPU, PACK_MANY_GPUS, PA
 struct pack_shape { /* what a pod asks for; equal ones are one */
     int64_t cpu, memory;
     uint32_t devices;
-    int32_t milli;               /* of each device */
+    int32_t milli;               /* of each device; what it takes */
+    int32_t asked;               /* what the list says: less where sizes are rounded up */
     uint64_t models;             /* bit per model; all bits = any */
     uint64_t frequency;          /* in the list */
     const struct openb_pod *pod; /* one of them */
@@ -87,6 +88,9 @@ void pack_cluster_free(struct pack_cluster *c);
 /* Shapes and pods of a list; models that no node has are none. 0, or -EINVAL with ERR: empty. */
 int pack_list_make(const struct openb_pods *pods, const struct pack_cluster *c,
                    struct pack_list *ret_list, struct err *err);
+/* Fractions are rounded up to slices, as of a device that is cut into SLICES equal ones: what they
+ * ask for stays, what they take does not. 1 .. 1000. */
+void pack_list_slice(struct pack_list *l, int32_t slices);
 /* Frees it; a zeroed one is fine. */
 void pack_list_free(struct pack_list *l);
 /* What arrives: the list in an order of RNG's, lengthened by draws or cut until 130% of CAPACITY
@@ -109,6 +113,10 @@ struct pack_node *pack_nodes_ordered(const struct pack_cluster *c, enum pack_tie
 static inline int64_t pack_shape_milli(const struct pack_shape *s)
 {
     return (int64_t)s->devices * s->milli;
+}
+static inline int64_t pack_shape_asked(const struct pack_shape *s)
+{
+    return (int64_t)s->devices * s->asked;
 }
 /* Does it ask for part of one device? */
 static inline bool pack_shape_fraction(const struct pack_shape *s)
@@ -172,6 +180,23 @@ int64_t pack_sched_pod(struct pack_placer *p, uint32_t shape);
 void pack_place_end(struct pack_placer *p);
 void pack_sched_end(struct pack_placer *p);
 
+/* ---- with an end ------------------------------------------------------------------------- */
+
+/* Takes and gives back exactly these devices; COUNT of them. */
+void pack_hold(struct pack_node *n, const struct pack_shape *shape, const uint16_t *devices,
+               uint32_t count);
+void pack_give(struct pack_node *n, const struct pack_shape *shape, const uint16_t *devices,
+               uint32_t count);
+/* As pack_place_pod(); tells the devices too: RET_DEVICES has OPENB_DEVICES_MAX elements. */
+int64_t pack_place_devices(struct pack_placer *p, uint32_t shape, uint16_t *ret_devices,
+                           uint32_t *ret_count);
+/* A node has changed otherwise: scores for it are made anew. */
+void pack_place_changed(struct pack_placer *p, uint32_t node);
+/* The library, between start and end. */
+struct sched *pack_sched_library(struct pack_placer *p);
+/* What the library is told of a pod of SHAPE; of age and number ID. */
+void pack_sched_submit(struct pack_placer *p, uint32_t shape, uint64_t id);
+
 /* ---- runs -------------------------------------------------------------------------------- */
 
 struct pack_point {                 /* of all arrivals that round to that percent */
@@ -198,6 +223,29 @@ struct pack_options {
 /* One seed. */
 void pack_run(const struct pack_options *o, uint64_t seed, struct pack_run *ret_run);
 
+/* ---- steady state ------------------------------------------------------------------------ */
+
+struct pack_steady_class {
+    uint64_t pods, waiting; /* that arrived while it was measured; of these never started */
+    double p50, p95, p99;   /* seconds waited; who never started: until the end */
+};
+
+struct pack_steady {              /* means over the time that is measured */
+    double allocated, frag_ratio; /* percent of all GPUs; of idle ones */
+    double load;                  /* percent of all GPUs that what arrived asked for */
+    uint64_t pods;
+    struct pack_steady_class classes[PACK_CLASSES];
+};
+
+/* Pods of the list drawn at random arrive without end (Poisson), live as long as one of the same
+ * quality of service in PODS did, at most a day, and wait where there is no room, in order of
+ * arrival but for those who fit earlier. After a day WARM it is measured for DAYS. LOAD_PERCENT:
+ * of all GPUs, that would be in use on average if nobody waited. -EINVAL with ERR: the list does
+ * not say when pods came and went. */
+int pack_steady_run(const struct pack_options *o, const struct openb_pods *pods,
+                    uint32_t load_percent, uint32_t days, uint64_t seed,
+                    struct pack_steady *ret_steady, struct err *err);
+
 /* ---- what comes out ---------------------------------------------------------------------- */
 
 struct pack_report {
@@ -214,5 +262,8 @@ const char *pack_ties_name(enum pack_ties ties);
 void pack_print_text(const struct pack_report *report);
 /* One JSON object and a newline, to standard output. */
 void pack_print_json(const struct pack_report *report);
+/* Likewise of steady states, one a seed; REPORT's runs are not looked at. */
+void pack_print_steady(const struct pack_report *report, const struct pack_steady *steady,
+                       bool json);
 
 #endif

@@ -115,7 +115,8 @@ static uint32_t random_device(struct pack_placer *p, const struct pack_node *n,
     return fitting[rng_below(&p->rng, count)];
 }
 
-int64_t pack_place_pod(struct pack_placer *p, uint32_t index)
+/* The node for a pod and, for a fraction, its device; -1 where it fits nowhere. */
+static int64_t decide(struct pack_placer *p, uint32_t index, uint32_t *ret_device)
 {
     struct placing *own = p->own;
     const struct pack_shape *shape = &p->list->shapes[index];
@@ -124,10 +125,46 @@ int64_t pack_place_pod(struct pack_placer *p, uint32_t index)
     int64_t node = choose(p, s);
     if (node < 0)
         return -1;
-    uint32_t device = s->device[node];
+    *ret_device = s->device[node];
     if (p->policy->random_device && pack_shape_fraction(shape))
-        device = random_device(p, &p->nodes[node], shape);
-    pack_take(&p->nodes[node], shape, device);
-    vec_push(&own->changed, (uint32_t)node);
+        *ret_device = random_device(p, &p->nodes[node], shape);
+    return node;
+}
+
+void pack_place_changed(struct pack_placer *p, uint32_t node)
+{
+    struct placing *own = p->own;
+    vec_push(&own->changed, node);
+}
+
+int64_t pack_place_pod(struct pack_placer *p, uint32_t index)
+{
+    uint32_t device = 0;
+    int64_t node = decide(p, index, &device);
+    if (node < 0)
+        return -1;
+    pack_take(&p->nodes[node], &p->list->shapes[index], device);
+    pack_place_changed(p, (uint32_t)node);
+    return node;
+}
+
+int64_t pack_place_devices(struct pack_placer *p, uint32_t index, uint16_t *ret_devices,
+                           uint32_t *ret_count)
+{
+    const struct pack_shape *shape = &p->list->shapes[index];
+    uint32_t device = 0, count = 0;
+    int64_t node = decide(p, index, &device);
+    if (node < 0)
+        return -1;
+    struct pack_node *n = &p->nodes[node];
+    if (pack_shape_fraction(shape))
+        ret_devices[count++] = (uint16_t)device;
+    else
+        for (uint32_t d = 0; d < n->devices && count < shape->devices; d++)
+            if (n->room[d] == PACK_WHOLE)
+                ret_devices[count++] = (uint16_t)d;
+    pack_hold(n, shape, ret_devices, count);
+    pack_place_changed(p, (uint32_t)node);
+    *ret_count = count;
     return node;
 }

@@ -192,3 +192,77 @@ void pack_print_text(const struct pack_report *r)
                (double)class_sum(r, c, false) / (double)r->count);
     putchar('\n');
 }
+
+/* ---- steady state ------------------------------------------------------------------------ */
+
+/* Means over seeds. */
+static struct pack_steady steady_mean(const struct pack_steady *all, size_t count)
+{
+    struct pack_steady m = {0};
+    for (size_t i = 0; i < count; i++) {
+        m.allocated += all[i].allocated / (double)count;
+        m.frag_ratio += all[i].frag_ratio / (double)count;
+        m.load += all[i].load / (double)count;
+        m.pods += all[i].pods;
+        for (int c = 0; c < PACK_CLASSES; c++) {
+            m.classes[c].pods += all[i].classes[c].pods;
+            m.classes[c].waiting += all[i].classes[c].waiting;
+            m.classes[c].p50 += all[i].classes[c].p50 / (double)count;
+            m.classes[c].p95 += all[i].classes[c].p95 / (double)count;
+            m.classes[c].p99 += all[i].classes[c].p99 / (double)count;
+        }
+    }
+    return m;
+}
+
+static void steady_json(const struct pack_report *r, const struct pack_steady *m)
+{
+    _cleanup_strbuf_ struct strbuf out = STRBUF_INIT;
+    struct json_writer w;
+    json_writer_init(&w, &out);
+    json_begin_object(&w);
+    json_key_string(&w, "policy", r->policy->name);
+    json_key(&w, "seeds");
+    json_begin_array(&w);
+    for (size_t i = 0; i < r->count; i++)
+        json_i64(&w, r->first + (int64_t)i);
+    json_end_array(&w);
+    json_key_i64(&w, "pods", (int64_t)m->pods);
+    key_number(&w, "load_percent", m->load);
+    key_number(&w, "allocated_percent", m->allocated);
+    key_number(&w, "fragmentation_percent_of_idle", m->frag_ratio);
+    json_key(&w, "wait_s");
+    json_begin_object(&w);
+    for (int c = 0; c < PACK_CLASSES; c++) {
+        json_key(&w, class_names[c]);
+        json_begin_object(&w);
+        json_key_i64(&w, "pods", (int64_t)m->classes[c].pods);
+        json_key_i64(&w, "never_started", (int64_t)m->classes[c].waiting);
+        key_number(&w, "p50", m->classes[c].p50);
+        key_number(&w, "p95", m->classes[c].p95);
+        key_number(&w, "p99", m->classes[c].p99);
+        json_end_object(&w);
+    }
+    json_end_object(&w);
+    json_end_object(&w);
+    puts(strbuf_str(&out));
+}
+
+void pack_print_steady(const struct pack_report *r, const struct pack_steady *steady, bool json)
+{
+    struct pack_steady m = steady_mean(steady, r->count);
+    if (json) {
+        steady_json(r, &m);
+        return;
+    }
+    printf("policy %s, seeds %lld-%lld, ties by %s: %llu pods\n", r->policy->name,
+           (long long)r->first, (long long)r->first + (long long)r->count - 1,
+           pack_ties_name(r->ties), (unsigned long long)m.pods);
+    printf("asked for %.2f%%, allocated %.2f%%; of idle GPU %.1f%% useless\n\n", m.load,
+           m.allocated, m.frag_ratio);
+    printf("             pods  never started   waited, s: p50        p95        p99\n");
+    for (int c = 0; c < PACK_CLASSES; c++)
+        printf("%-8s %8llu  %13llu  %15.1f  %9.1f  %9.1f\n", class_titles[c],
+               (unsigned long long)m.classes[c].pods, (unsigned long long)m.classes[c].waiting,
+               m.classes[c].p50, m.classes[c].p95, m.classes[c].p99);
+}

@@ -53,20 +53,21 @@ static void place_all(const struct pack_options *o, struct pack_placer *p,
     bool library = o->policy->score == NULL;
     struct tally tally = {0};
     double capacity = (double)o->cluster->capacity;
-    int64_t asked = 0, allocated = 0;
+    int64_t asked = 0, allocated = 0, taken = 0;
     for (size_t i = 0; i < arrivals->shapes.len; i++) {
         uint32_t index = arrivals->shapes.items[i];
         const struct pack_shape *shape = &o->list->shapes[index];
         int64_t node = library ? pack_sched_pod(p, index) : pack_place_pod(p, index);
         run->arrived[shape->class_]++;
-        asked += pack_shape_milli(shape);
+        asked += pack_shape_asked(shape);
         if (node < 0) {
             run->dropped[shape->class_]++;
         } else {
-            allocated += pack_shape_milli(shape);
+            allocated += pack_shape_asked(shape);
+            taken += pack_shape_milli(shape);
             fragments_update(f, o->mix, p->nodes, (size_t)node);
         }
-        double idle = (double)(o->cluster->capacity - allocated);
+        double idle = (double)(o->cluster->capacity - taken);
         tally_add(&tally, (double)asked / capacity, (double)allocated / capacity,
                   idle > 0 ? f->sum / idle : 0, run);
     }

@@ -47,13 +47,18 @@ void pack_sched_end(struct pack_placer *p)
     free(own);
 }
 
-int64_t pack_sched_pod(struct pack_placer *p, uint32_t index)
+struct sched *pack_sched_library(struct pack_placer *p)
 {
     struct library *own = p->own;
-    const struct pack_shape *shape = &p->list->shapes[index];
-    struct sched_request request = openb_sched_request(shape->pod);
+    return own->s;
+}
+
+void pack_sched_submit(struct pack_placer *p, uint32_t shape, uint64_t id)
+{
+    struct library *own = p->own;
+    struct sched_request request = openb_sched_request(p->list->shapes[shape].pod);
+    request.device_milli = p->list->shapes[shape].milli;
     struct sched_task task = {.request = &request};
-    uint64_t id = ++own->pods;
     struct sched_workload w = {.id = id,
                                .team = 1,
                                .age = id,
@@ -63,6 +68,14 @@ int64_t pack_sched_pod(struct pack_placer *p, uint32_t index)
                                .min_tasks = 1,
                                .accepted = true};
     must(sched_workload_add(own->s, &w, NULL));
+}
+
+int64_t pack_sched_pod(struct pack_placer *p, uint32_t index)
+{
+    struct library *own = p->own;
+    const struct pack_shape *shape = &p->list->shapes[index];
+    uint64_t id = ++own->pods;
+    pack_sched_submit(p, index, id);
     const struct sched_decisions *d = sched_turn(own->s, (int64_t)id);
     for (size_t i = 0; i < d->count; i++) {
         const struct sched_decision *one = &d->items[i];

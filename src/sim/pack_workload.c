@@ -122,6 +122,30 @@ void pack_take(struct pack_node *n, const struct pack_shape *shape, uint32_t dev
     n->kinds |= shape->devices > 0 ? 1ULL << (shape->devices & 63) : 0;
 }
 
+void pack_hold(struct pack_node *n, const struct pack_shape *shape, const uint16_t *devices,
+               uint32_t count)
+{
+    n->cpu -= shape->cpu;
+    n->memory -= shape->memory;
+    n->idle -= pack_shape_milli(shape);
+    for (uint32_t k = 0; k < count; k++) {
+        n->whole -= n->room[devices[k]] == PACK_WHOLE;
+        n->room[devices[k]] -= shape->milli;
+    }
+}
+
+void pack_give(struct pack_node *n, const struct pack_shape *shape, const uint16_t *devices,
+               uint32_t count)
+{
+    n->cpu += shape->cpu;
+    n->memory += shape->memory;
+    n->idle += pack_shape_milli(shape);
+    for (uint32_t k = 0; k < count; k++) {
+        n->room[devices[k]] += shape->milli;
+        n->whole += n->room[devices[k]] == PACK_WHOLE;
+    }
+}
+
 /* ---- pods -------------------------------------------------------------------------------- */
 
 static struct pack_shape shape_of(const struct openb_pod *pod, const struct pack_cluster *c)
@@ -130,6 +154,7 @@ static struct pack_shape shape_of(const struct openb_pod *pod, const struct pack
                            .memory = pod->memory_bytes,
                            .devices = pod->device_count,
                            .milli = pod->device_milli,
+                           .asked = pod->device_milli,
                            .models = pod->model_count > 0 ? 0 : ANY_MODEL,
                            .pod = pod};
     for (uint32_t i = 0; i < pod->model_count; i++)
@@ -184,6 +209,18 @@ int pack_list_make(const struct openb_pods *pods, const struct pack_cluster *c,
     return 0;
 }
 
+void pack_list_slice(struct pack_list *l, int32_t slices)
+{
+    int32_t slice = PACK_WHOLE / slices;
+    for (size_t i = 0; i < l->shape_count; i++) {
+        struct pack_shape *s = &l->shapes[i];
+        if (s->milli == 0 || s->milli == PACK_WHOLE)
+            continue;
+        int32_t count = (s->asked * slices + PACK_WHOLE - 1) / PACK_WHOLE;
+        s->milli = count == slices ? PACK_WHOLE : count * slice;
+    }
+}
+
 void pack_list_free(struct pack_list *l)
 {
     free(l->shapes);
@@ -198,7 +235,7 @@ void pack_arrivals_make(const struct pack_list *l, int64_t capacity, struct rng 
     int64_t target = capacity * PACK_ARRIVAL_PERCENT / 100, sum = 0;
     for (size_t i = 0; i < l->count; i++) {
         vec_push(&a.shapes, l->pods[i]);
-        sum += pack_shape_milli(&l->shapes[l->pods[i]]);
+        sum += pack_shape_asked(&l->shapes[l->pods[i]]);
     }
     for (size_t i = a.shapes.len; i > 1; i--) { /* Fisher and Yates */
         size_t j = rng_below(rng, i);
@@ -208,16 +245,16 @@ void pack_arrivals_make(const struct pack_list *l, int64_t capacity, struct rng 
     }
     while (sum > target) { /* too much: random ones go, the others keep their order */
         size_t i = rng_below(rng, a.shapes.len);
-        sum -= pack_shape_milli(&l->shapes[a.shapes.items[i]]);
+        sum -= pack_shape_asked(&l->shapes[a.shapes.items[i]]);
         memmove(&a.shapes.items[i], &a.shapes.items[i + 1],
                 (--a.shapes.len - i) * sizeof(a.shapes.items[0]));
     }
     for (;;) { /* as published: the check looks at one device of the pod */
         uint32_t shape = l->pods[rng_below(rng, l->count)];
-        if (sum + l->shapes[shape].milli > target)
+        if (sum + l->shapes[shape].asked > target)
             break;
         vec_push(&a.shapes, shape);
-        sum += pack_shape_milli(&l->shapes[shape]);
+        sum += pack_shape_asked(&l->shapes[shape]);
     }
     *ret_arrivals = a;
 }

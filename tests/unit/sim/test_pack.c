@@ -11,6 +11,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "sim/pack.h"
@@ -245,6 +246,83 @@ static void a_placed_pod_fits_where_the_policy_puts_it(void **state)
     small_done(&s);
 }
 
+static void slices_round_fractions_up(void **state)
+{
+    struct small s;
+    small_make(&s);
+    struct pack_shape *half = &s.list.shapes[0], *one = &s.list.shapes[1];
+    pack_list_slice(&s.list, 7);
+    assert_int_equal(half->asked, 500);
+    assert_int_equal(half->milli, 4 * 142);
+    assert_int_equal(pack_shape_asked(half), 500);
+    assert_int_equal(one->milli, PACK_WHOLE);
+    pack_list_slice(&s.list, 2);
+    assert_int_equal(half->milli, 500);
+    pack_list_slice(&s.list, 1);
+    assert_int_equal(half->milli, PACK_WHOLE); /* a device each */
+    struct pack_options o = {&s.cluster, &s.list, s.mix, pack_policy_find("allot"), 0, no_clock};
+    struct pack_run run;
+    pack_run(&o, 5, &run);
+    assert_int_equal(run.decisions,
+                     run.arrived[0] + run.arrived[1] + run.arrived[2] + run.arrived[3]);
+    small_done(&s);
+}
+
+/* Two thirds of an hour each, from the list's own times. */
+static void with_times(struct openb_pod *pods)
+{
+    memcpy(pods, pod_rows, sizeof(pod_rows));
+    for (size_t i = 0; i < ARRAY_LEN(pod_rows); i++) {
+        pods[i].qos = OPENB_LS;
+        pods[i].created_s = 100;
+        pods[i].scheduled_s = 200;
+        pods[i].deleted_s = 2600;
+    }
+}
+
+static void a_steady_state_carries_its_load(void **state)
+{
+    struct openb_pod rows[ARRAY_LEN(pod_rows)];
+    with_times(rows);
+    struct openb_pods pods = {.items = rows, .count = ARRAY_LEN(rows)};
+    struct small s;
+    small_make(&s);
+    const struct pack_policy *p;
+    for (size_t i = 0; (p = pack_policy_at(i)) != NULL; i++) {
+        struct pack_options o = {&s.cluster, &s.list, s.mix, p, PACK_TIES_ORDER, no_clock};
+        struct pack_steady low, again, high;
+        assert_int_equal(pack_steady_run(&o, &pods, 20, 2, 3, &low, NULL), 0);
+        assert_int_equal(pack_steady_run(&o, &pods, 20, 2, 3, &again, NULL), 0);
+        assert_int_equal(pack_steady_run(&o, &pods, 150, 2, 3, &high, NULL), 0);
+        assert_memory_equal(&low, &again, sizeof(low));
+        assert_true(low.allocated > 10 && low.allocated < 30);
+        assert_true(fabs(low.allocated - low.load) < 3);
+        assert_true(low.classes[PACK_FRACTION].p50 == 0);
+        assert_true(high.load > 120 && high.allocated <= 100 && high.allocated > low.allocated);
+        uint64_t waiting = 0;
+        for (int c = 0; c < PACK_CLASSES; c++) {
+            const struct pack_steady_class *k = &high.classes[c];
+            assert_true(k->p50 <= k->p95 && k->p95 <= k->p99 && k->p99 <= 3 * 86400);
+            waiting += k->waiting;
+        }
+        assert_true(waiting > 0);
+    }
+    small_done(&s);
+}
+
+static void a_steady_state_needs_to_know_how_long_pods_run(void **state)
+{
+    struct openb_pods pods = {.items = pod_rows, .count = ARRAY_LEN(pod_rows)};
+    struct small s;
+    struct pack_steady steady;
+    struct err err = ERR_INIT;
+    small_make(&s);
+    struct pack_options o = {&s.cluster, &s.list, s.mix, pack_policy_at(0), 0, no_clock};
+    assert_true(pack_steady_run(&o, &pods, 50, 1, 1, &steady, &err) < 0);
+    assert_string_equal(err.text, "the list does not say how long its pods ran");
+    small_done(&s);
+}
+
 static void empty_lists_are_refused(void **state)
 {
     struct openb_nodes nodes = {.items = &node_rows[2], .count = 1};
@@ -268,6 +346,9 @@ int main(void)
         cmocka_unit_test(fragmentation_is_as_defined),
         cmocka_unit_test(every_policy_keeps_the_books),
         cmocka_unit_test(a_placed_pod_fits_where_the_policy_puts_it),
+        cmocka_unit_test(slices_round_fractions_up),
+        cmocka_unit_test(a_steady_state_carries_its_load),
+        cmocka_unit_test(a_steady_state_needs_to_know_how_long_pods_run),
         cmocka_unit_test(empty_lists_are_refused),
     };
     return cmocka_run_group_tests_name("sim/pack", tests, NULL, NULL);
