@@ -299,6 +299,11 @@ static const char *config_json(struct core *core)
     json_key_i64(&w, "moves_max", c.moves_max);
     json_key_i64(&w, "past_half_life_ms", c.past_half_life_ms);
     json_key_i64(&w, "window_lead_ms", c.window_lead_ms);
+    json_key(&w, "topology");
+    json_begin_array(&w);
+    for (const char *const *level = core->config.topology; *level; level++)
+        json_string(&w, *level);
+    json_end_array(&w);
     json_end_object(&w);
     copy = arena_strdup(&core->turn, strbuf_str(&text));
     strbuf_done(&text);

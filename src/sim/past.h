@@ -45,6 +45,8 @@
 
 struct core_shape;
 
+#define PAST_LEVELS_MAX 16
+
 /* A change as it was read; see past_internal.h. */
 struct past_raw {
     int64_t at_ms;
@@ -112,10 +114,12 @@ struct past {
     int64_t events_from_ms;      /* earlier changes are not known; 0 = all are */
     VEC(struct past_team) teams; /* parents before children, as at the end */
     VEC(struct past_node) nodes;
-    VEC(struct past_change) changes; /* within the window, in the order of time */
-    VEC(struct past_raw) raw;        /* while it is being read */
-    struct sched_config config;      /* of the server, where it is recorded */
-    VEC(struct past_job) jobs;       /* by id: in the order of submits */
+    VEC(struct past_change) changes;       /* within the window, in the order of time */
+    VEC(struct past_raw) raw;              /* while it is being read */
+    const char *topology[PAST_LEVELS_MAX]; /* levels, outermost first, where they are recorded */
+    uint32_t level_count;
+    struct sched_config config; /* of the server, where it is recorded */
+    VEC(struct past_job) jobs;  /* by id: in the order of submits */
     VEC(struct past_run) runs;
     struct map team_ids; /* id -> index + 1 */
     struct map shapes;   /* canonical JSON -> core_shape */

@@ -23,6 +23,28 @@ static int bad(struct err *err, const char *field, const char *wanted)
     return err_set(err, -EINVAL, ERR_INVALID, field, NULL, "'%s' must be %s", field, wanted);
 }
 
+/* Of an older record there are none. */
+static int read_levels(struct past *p, struct json_object *data, struct err *err)
+{
+    struct json_object *levels, *v;
+    size_t count;
+
+    if (!json_object_object_get_ex(data, "topology", &levels))
+        return 0;
+    if (!json_object_is_type(levels, json_type_array) ||
+        json_object_array_length(levels) > PAST_LEVELS_MAX)
+        return bad(err, "topology", "an array of at most 16 texts");
+    count = json_object_array_length(levels);
+    for (size_t i = 0; i < count; i++) {
+        v = json_object_array_get_idx(levels, i);
+        if (!json_object_is_type(v, json_type_string))
+            return bad(err, "topology", "an array of at most 16 texts");
+        p->topology[i] = arena_strdup(&p->arena, json_object_get_string(v));
+    }
+    p->level_count = (uint32_t)count;
+    return 0;
+}
+
 static int read_config(struct past *p, struct json_object *data, struct err *err)
 {
     int64_t moves = p->config.moves_max;
@@ -46,7 +68,7 @@ static int read_config(struct past *p, struct json_object *data, struct err *err
         *fields[i].value = json_object_get_int64(v);
     }
     p->config.moves_max = moves < UINT32_MAX ? (uint32_t)moves : UINT32_MAX;
-    return 0;
+    return read_levels(p, data, err);
 }
 
 /* RET_JSON is NULL where there is none. The id of the subject goes to RET_ID. */

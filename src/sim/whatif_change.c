@@ -319,6 +319,26 @@ static int bad_nodes(const char *spec, const char *why, struct err *err)
                    "'%.100s' is no list of nodes%s%s", spec, why ? ": " : "", why ? why : "");
 }
 
+/* As on a server, each is a host of its own. */
+static struct whatif_node new_node(struct past *past, uint64_t id,
+                                   const struct model_device *devices, int32_t device_count)
+{
+    struct model_pair *label = arena_new(&past->arena, struct model_pair);
+    const char *name = arena_printf(&past->arena, "n%llu", (unsigned long long)id);
+
+    *label = (struct model_pair){"host", name};
+    return (struct whatif_node){.row = {.id = id,
+                                        .name = name,
+                                        .state = MODEL_NODE_UP,
+                                        .gpu_type = devices[0].type,
+                                        .cpu_milli = SCHED_UNLIMITED,
+                                        .memory_bytes = SCHED_UNLIMITED,
+                                        .devices = devices,
+                                        .device_count = device_count,
+                                        .labels = label,
+                                        .label_count = 1}};
+}
+
 static int add_nodes(struct past *past, const char *spec, uint64_t *last_id, node_list *nodes,
                      struct err *err)
 {
@@ -335,18 +355,8 @@ static int add_nodes(struct past *past, const char *spec, uint64_t *last_id, nod
         return bad_nodes(spec, "1 to 100000 nodes can be replayed", err);
     if (model_devices_from_spec(x + 1, &past->arena, &devices, &device_count, &cause) < 0)
         return bad_nodes(spec, strchr(x + 1, 'x') ? cause.text : "how many GPUs has each?", err);
-    for (int64_t i = 0; i < count; i++) {
-        struct model_node node = {
-            .id = ++*last_id,
-            .name = arena_printf(&past->arena, "n%llu", (unsigned long long)*last_id),
-            .state = MODEL_NODE_UP,
-            .gpu_type = devices[0].type,
-            .cpu_milli = SCHED_UNLIMITED,
-            .memory_bytes = SCHED_UNLIMITED,
-            .devices = devices,
-            .device_count = device_count};
-        vec_push(nodes, (struct whatif_node){.row = node});
-    }
+    for (int64_t i = 0; i < count; i++)
+        vec_push(nodes, new_node(past, ++*last_id, devices, device_count));
     return 0;
 }
 

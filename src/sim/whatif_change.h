@@ -47,7 +47,8 @@ int whatif_wish_teams(struct whatif_wish *w, const char *path, struct err *err);
 int whatif_wish_grant(struct whatif_wish *w, struct whatif_setup *setup, struct err *err);
 
 /* "4x8xH100" or "4x8xH100,2x4xA100": instead of all nodes, and of what became of them;
- * "+2x8xH100": beside them. Their CPU and memory never bind. */
+ * "+2x8xH100": beside them. Their CPU and memory never bind, and
+ * the only label is host, their name. */
 int whatif_change_nodes(struct past *past, struct whatif_setup *setup, const char *spec,
                         struct err *err);
 /* "development.may_reclaim=no": a cell of the class matrix (may_preempt, may_reclaim, idle_only).

@@ -261,7 +261,7 @@ static void print_changes_known(const struct whatif_report *r, FILE *out)
                 p->changes.len);
     if (p->events_from_ms > p->from_ms) {
         clock_format_utc(p->events_from_ms, text);
-        fprintf(out, "             those before %s are not kept any more\n", text);
+        fprintf(out, "             those before %s are not known\n", text);
     }
 }
 

@@ -266,6 +266,10 @@ int whatif_world_begin(struct whatif_world *w, const struct past *past,
     w->order = arena_new_array(&w->arena, size_t, n + 1);
     if (n > 0)
         memcpy(w->teams, setup->teams, n * sizeof(*w->teams));
+    e = sched_topology_set(s, past->topology, past->level_count);
+    if (e < 0)
+        return err_set(err, e, ERR_INVALID, "topology", NULL, "the levels cannot be set: %s",
+                       strerror(-e));
     e = begin_teams(w, err);
     return e < 0 ? e : begin_nodes(w, err);
 }

@@ -194,9 +194,13 @@ static const char newest[] =
     " coalesce((SELECT max(end_ms) FROM allocations), 0),"
     " coalesce((SELECT max(seen_ms) FROM allocations WHERE end_ms = 0), 0))";
 
-/* Time of the first event that is left where earlier ones were dropped. */
-static const char oldest[] = "SELECT coalesce((SELECT CASE WHEN seq > 1 THEN time_ms ELSE 0 END"
-                             " FROM events ORDER BY seq LIMIT 1), 0)";
+/* Time of the first event that is left where earlier ones were dropped, or of the last change of a
+ * team or node that was written down without what it changed. */
+static const char oldest[] = "SELECT max(coalesce((SELECT CASE WHEN seq > 1 THEN time_ms ELSE 0 END"
+                             " FROM events ORDER BY seq LIMIT 1), 0),"
+                             " coalesce((SELECT max(time_ms) FROM events INDEXED BY events_changes"
+                             " WHERE type IN (" SCHEMA_CHANGES ") AND type <> '" MODEL_EVENT_SERVER
+                             "' AND data IS NULL), 0))";
 
 /* Sets the end of what is read; teams come with it, so that it names those of all workloads. */
 static int write_head(struct piece *p, struct err *err)

@@ -11,7 +11,7 @@
  *
  * Lines, in this order (times in milliseconds of the server's timeline, GPUs in milli):
  *     {"history": 2, "now_ms": 1700000000000, "events_from_ms": 1690000000000}
- *         version; time of the last thing recorded; changes before that are not kept (0 = all are)
+ *         version; time of the last thing recorded; changes before that are not known (0 = all are)
  *     {"team": 3, "parent": 0, "deleted": false, "spec": {fields of model/team.h}}
  *     {"node": 5, "spec": {fields of model/node.h}}
  *     {"change": "team" | "node" | "server", "time_ms": ..., "data": {what the event says}}

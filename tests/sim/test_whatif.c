@@ -849,6 +849,8 @@ static void damaged_records_are_refused(void **state)
         {HEAD TEAM "{\"change\":\"team\",\"time_ms\":2,\"data\":{\"before\":null,"
                    "\"after\":{\"id\":1,\"weight\":-1}}}\n" END("0", "0"),
          "a recorded change"},
+        {HEAD "{\"change\":\"server\",\"time_ms\":2,\"data\":{\"topology\":[3]}}\n", "topology"},
+        {HEAD "{\"change\":\"server\",\"time_ms\":2,\"data\":{\"hold_ms\":-3}}\n", "hold_ms"},
         {HEAD "{\"change\":\"colour\",\"time_ms\":2,\"data\":{}}\n", "team, node or server"},
     };
     struct fixture *f = *state;

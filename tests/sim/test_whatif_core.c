@@ -42,7 +42,7 @@ struct job {
     uint64_t id; /* 0 = not accepted */
     int64_t submit_ms, run_ms;
     bool saves;
-    char json[400];
+    char json[500];
     int64_t saved_ms[8]; /* of each task */
 };
 
@@ -199,6 +199,7 @@ static struct model_node copy_node(struct world *w, const struct model_node *n)
             copy.name = w->nodes[i].name;
             copy.devices = w->nodes[i].devices;
             copy.gpu_type = w->nodes[i].gpu_type;
+            copy.labels = w->nodes[i].labels;
             copy.cluster = copy.sharing = copy.limits = copy.isolation = NULL;
         }
     return copy;
@@ -422,12 +423,13 @@ static void make_job(struct job *j, struct rng *rng, int64_t at_ms, size_t numbe
                       .saves = rng_below(rng, 2)};
     snprintf(j->json, sizeof(j->json),
              "{\"name\":\"j%zu\",\"team\":\"%s\",\"class\":\"%s\",\"tasks\":%d,\"min_tasks\":%d,%s,"
-             "\"priority\":%d,\"command\":[\"x\"]%s,\"preemption\":{\"handling\":\"%s\","
+             "\"priority\":%d,\"command\":[\"x\"]%s%s,\"preemption\":{\"handling\":\"%s\","
              "\"grace\":\"%dms\"}}",
              number, leaves[rng_below(rng, ARRAY_LEN(leaves))],
              classes[rng_below(rng, ARRAY_LEN(classes))], tasks, min,
              asks[rng_below(rng, ARRAY_LEN(asks))], (int)rng_below(rng, 3),
              rng_below(rng, 3) ? "" : ",\"expected_run_time\":\"1m\"",
+             rng_below(rng, 4) ? "" : ",\"topology\":{\"required\":\"rack\"}",
              j->saves ? "checkpoint" : "restart", (int)rng_below(rng, 6000));
 }
 
@@ -602,6 +604,8 @@ static void world_begin(struct world *w)
                                .engine_ctx = w,
                                .clock = &clock_ops,
                                .clock_ctx = w};
+    static const struct model_pair racks[NODES] = {{"rack", "a"}, {"rack", "b"}, {"rack", "b"}};
+    static const char *const levels[] = {"rack", NULL};
     struct err err = ERR_INIT;
 
     for (size_t i = 0; i < ARRAY_LEN(w->devices); i++)
@@ -613,11 +617,13 @@ static void world_begin(struct world *w)
                                           .cpu_milli = MODEL_UNLIMITED,
                                           .memory_bytes = MODEL_UNLIMITED,
                                           .devices = w->devices,
-                                          .device_count = i == 0 ? 8 : 4};
+                                          .device_count = i == 0 ? 8 : 4,
+                                          .labels = &racks[i],
+                                          .label_count = 1};
     w->store = memory_store_create();
     memory_store_watch(w->store, on_durable, w);
     ports.store_ctx = w->store;
-    if (core_create(&(struct core_config){0}, &ports, &w->core, &err) < 0)
+    if (core_create(&(struct core_config){.topology = levels}, &ports, &w->core, &err) < 0)
         fail_msg("%s", err.text);
     w->host = core_engine_host(w->core);
     core_begin(w->core);

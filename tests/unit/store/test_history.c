@@ -107,6 +107,8 @@ static void pieces_make_up_the_whole(void **state)
 
     assert_true(pieces(f, &text, NULL) > 4);
     assert_string_equal(strbuf_str(&text), all);
+    /* changes of which nothing is known but their time */
+    assert_non_null(strstr(all, "{\"history\":2,\"now_ms\":100,\"events_from_ms\":100}\n"));
     assert_int_equal(count(all, "{\"workload\":"), JOBS);
     assert_int_equal(count(all, "{\"run\":"), 2 * JOBS);
     assert_int_equal(count(all, "{\"change\":\"team\""), CHANGES / 2); /* of those with data */
