@@ -16,7 +16,7 @@
 #define SHALLOW 2              /* units of each leaf, at first: most requests need one victim */
 #define SHALLOW_TAKES 4        /* victims that are tried of these */
 #define MANY 1024              /* units, for one task of a large cluster */
-#define LEAF_LOOKS_MAX 1024    /* leaves looked through in vain, in one turn of a large cluster */
+#define LEAF_LOOKS_MAX 512    /* leaves looked through in vain, in one turn of a large cluster */
 #define VAIN_MAX 32            /* nodes of a large cluster that one request looks at in vain */
 #define WAYS_MAX 4             /* nodes of a large cluster that could make way, before one does */
 #define WALK_MAX 1024          /* nodes that one request walks by */

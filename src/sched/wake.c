@@ -12,9 +12,9 @@
 #include "sched/units.h"
 
 #define SEARCHES 128   /* lines woken at once for their rights alone */
-#define SEARCHES_LEAST 8
 #define TOUCHED_MAX 32 /* beyond that many nodes it is not worth looking */
 #define MOVE_TRIES 16  /* lines woken at once because others could be moved for them */
+#define TRIES_LEAST 1  /* of both, where many wait and something has happened */
 #define LOTS_FEW 1024  /* parked ones, of which each that has any chance is tried */
 
 /* ---- places ------------------------------------------------------------------------------ */
@@ -165,22 +165,25 @@ static bool leaf_rests(const struct sched *s, const struct grants *g, const stru
            (!quiet && t->searched_gen == s->change_gen);
 }
 
-/* No more than the last waking had time for, then more and more again. */
-static unsigned searches_granted(struct sched *s)
+/* No more searches than the last waking had time for, then more and more again. Where many wait,
+ * who has a place goes first: the searches are for the wakings that go on with this one. */
+static struct grants grants_make(struct sched *s)
 {
     s->search_quota = s->search_cut ? s->search_quota / 2 : 2 * s->search_quota;
-    if (s->search_quota < SEARCHES_LEAST)
-        s->search_quota = SEARCHES_LEAST;
+    if (s->search_quota < TRIES_LEAST)
+        s->search_quota = TRIES_LEAST;
     if (s->search_quota > SEARCHES)
         s->search_quota = SEARCHES;
     s->search_cut = false;
-    return s->search_quota;
+    if (!few_wait(s) && !s->retry_parts)
+        return (struct grants){.searches = TRIES_LEAST, .moves = TRIES_LEAST};
+    return (struct grants){.searches = s->search_quota, .moves = MOVE_TRIES};
 }
 
 /* Once round the leaves, from where the last waking refused somebody. */
 static void rights_wake(struct sched *s)
 {
-    struct grants g = {.searches = searches_granted(s), .moves = MOVE_TRIES};
+    struct grants g = grants_make(s);
     size_t count = s->queues.len, first = s->search_team < count ? s->search_team : 0;
     size_t lot = first == s->search_team ? s->search_lot : 0;
     for (size_t k = 0; k <= count && count > 0 && !g.over; k++) {

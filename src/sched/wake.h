@@ -38,8 +38,9 @@
  *
  * Few or many. Up to LOTS_FEW parked lots, whoever is tried for a place also searches where it
  * finds none. Beyond that a shape is open only if all of its gang has a place, and shut when that
- * is taken (wake_shut()); who is tried for a place does not search out of turn. So what an end of
- * work costs depends on the shapes and leaves that wait, and not on how many workloads.
+ * is taken (wake_shut()); who is tried for a place does not search out of turn, and most searches
+ * are left to the turns that follow. So what an end of work costs depends on the shapes and leaves
+ * that wait, and not on how many workloads.
  */
 #ifndef ALLOT_SCHED_WAKE_H
 #define ALLOT_SCHED_WAKE_H
