@@ -120,20 +120,20 @@ static bool starts_by_force(struct trial *t, struct workload *w, const struct ga
 {
     struct sched *s = t->a->s;
     struct victims victims = {0};
-    struct move_plan moves = {0};
+    struct move_plan plan = {0};
     if (t->searches == 0 || group_idle(s, w->group))
         return false;
     t->searches--;
     s->set_searches = UINT_MAX; /* sets out of order: others may have used that up by then */
-    bool starts = evict_find(s, w, gang, need, &victims);
+    bool evicts = evict_find(s, w, gang, need, &victims);
+    bool moves = move_find(s, w, gang, need, &plan) &&
+                 (!evicts || plan.price_ms <= victims.price_ms); /* as in a turn */
     t->takes = 0;
-    for (size_t i = 0; starts && i < victims.list.len; i++)
+    for (size_t i = 0; !moves && i < victims.list.len; i++)
         t->takes += victims.list.items[i].w->tasks[victims.list.items[i].task].gpu_milli;
-    if (!starts)
-        starts = move_find(s, w, gang, need, &moves);
-    move_plan_done(&moves);
+    move_plan_done(&plan);
     victims_done(&victims);
-    return starts;
+    return evicts || moves;
 }
 
 /* Would W start in the next turn, or be promised a place by evicting? */
