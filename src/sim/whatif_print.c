@@ -2,7 +2,6 @@
 #include "sim/whatif_print.h"
 
 #include <inttypes.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <wchar.h>
@@ -10,6 +9,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/json_writer.h"
+#include "base/text.h"
 
 #define HOUR_MS ((int64_t)3600 * 1000)
 #define TEAMS_SHOWN 20
@@ -42,12 +42,13 @@ const char *whatif_hours_text(int64_t milli_ms, char *text)
 /* Columns of the character at S, whose bytes go to RET_LEN. */
 static int columns(const char *s, size_t *ret_len)
 {
+    size_t len = text_utf8_len(s, strlen(s));
     mbstate_t state = {0};
     wchar_t c;
-    size_t len = mbrtowc(&c, s, strlen(s), &state);
 
-    *ret_len = len == 0 || len > MB_LEN_MAX ? 1 : len;
-    return len == 0 || len > MB_LEN_MAX || wcwidth(c) < 0 ? 1 : wcwidth(c);
+    *ret_len = len ? len : 1;
+    /* In a locale that does not know UTF-8 a character is a column. */
+    return mbrtowc(&c, s, *ret_len, &state) == *ret_len && wcwidth(c) >= 0 ? wcwidth(c) : 1;
 }
 
 const char *whatif_name_text(const char *name, int width, char *text)

@@ -194,12 +194,10 @@ static void change_team(struct whatif_world *w, const struct past_change *c)
     (void)tell_teams(w, &refused);
 }
 
-/* Devices that tasks hold do not go: as the server does, it then takes nothing new. */
+/* Devices that tasks hold do not go, nor does a node: it then takes nothing new. */
 static void change_node(struct whatif_world *w, const struct past_change *c)
 {
-    bool is_there = c->node.device_count > 0 || !c->gone;
-
-    if (is_there && tell_node(w, &c->node, c->node.drained || c->gone) < 0)
+    if (tell_node(w, &c->node, c->node.drained || c->gone) < 0)
         w->skipped++;
     if (c->node.state == MODEL_NODE_DOWN)
         drive_lose_node(w->d, c->node.id);

@@ -701,6 +701,23 @@ static void guarantees_never_exceed_what_there_is(void **state)
     suggest_done(&s);
 }
 
+static void texts_fit_their_columns(void **state)
+{
+    char text[WHATIF_NAME_MAX];
+
+    assert_string_equal(whatif_name_text("red", 6, text), "red   ");
+    assert_string_equal(whatif_name_text("redred", 6, text), "redred");
+    assert_string_equal(whatif_name_text("red-red", 6, text), "red-r…");
+    assert_string_equal(whatif_name_text("großer-name", 6, text), "große…"); /* no half letters */
+    assert_string_equal(whatif_time_text(0, text), "0s");
+    assert_string_equal(whatif_time_text(999, text), "999ms");
+    assert_string_equal(whatif_time_text(61500, text), "61.5s");
+    assert_string_equal(whatif_time_text(7200000, text), "2.0h");
+    assert_string_equal(whatif_hours_text(1000 * 3600 * S / 4, text), "0.250");
+    assert_string_equal(whatif_hours_text(12345LL * 3600 * S, text), "12.3");
+    assert_string_equal(whatif_percent_text(983, text), "98.3%");
+}
+
 static void proposals_stay_within_limits(void **state)
 {
     struct fixture *f = *state;
@@ -972,6 +989,7 @@ int main(void)
         TEST(a_parent_is_honoured),
         TEST(manifests_mean_what_they_mean_to_apply),
         TEST(more_nodes_stand_beside_the_others),
+        TEST(texts_fit_their_columns),
         TEST(proposals_stay_within_limits),
         TEST(proposals_stay_within_limits_above),
         TEST(a_hard_quota_is_proposed_its_peak_hours),
