@@ -12,6 +12,7 @@
 #include "cli/json.h"
 #include "cli/options.h"
 #include "cli/session.h"
+#include "net/http_client.h"
 
 #define TOKEN_LINE_MAX 512
 
@@ -45,6 +46,17 @@ static int read_token(struct cli *cli, const char **ret_token, struct err *err)
     return 0;
 }
 
+/* Is there an address at all? Nobody should type a secret for nothing. */
+static int check_server(struct cli *cli, struct err *err)
+{
+    struct http_client *probe;
+    int r = cli_client_new(cli, &probe, err);
+
+    if (r == 0)
+        http_client_destroy(probe);
+    return r;
+}
+
 static int run(struct cli *cli, const struct cli_args *args)
 {
     _cleanup_json_ struct json_object *reply = NULL;
@@ -53,7 +65,7 @@ static int run(struct cli *cli, const struct cli_args *args)
 
     if (args->operands.len > 0)
         cli->config.server = args->operands.items[0];
-    if (token == NULL && read_token(cli, &token, &err) < 0)
+    if (check_server(cli, &err) < 0 || (token == NULL && read_token(cli, &token, &err) < 0))
         return cli_fail_usage(cli, &err);
     cli->config.token = token;
     if (team)
