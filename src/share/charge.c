@@ -17,6 +17,14 @@ bool share_charge(int device, uint64_t bytes)
     return true;
 }
 
+void share_charge_anyway(int device, uint64_t bytes)
+{
+    struct share_ledger *ledger = share_link();
+
+    if (ledger && device >= 0)
+        share_ledger_charge(ledger, (uint32_t)device, bytes);
+}
+
 void share_refund(int device, uint64_t bytes)
 {
     struct share_ledger *ledger = share_link();

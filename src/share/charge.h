@@ -16,6 +16,8 @@
 /* Reserves BYTES of DEVICE (of the task; -1: not shared, nothing happens). False: no room. Where
  * memory is not enforced there is always room, and it is counted all the same. */
 bool share_charge(int device, uint64_t bytes);
+/* Charges BYTES that the driver has taken already, whatever the limit says. */
+void share_charge_anyway(int device, uint64_t bytes);
 /* Gives BYTES back. */
 void share_refund(int device, uint64_t bytes);
 

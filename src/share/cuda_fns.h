@@ -218,6 +218,10 @@ typedef cu_result fn_cuGraphAddNode_v2(struct cu_node **ret_node, struct cu_grap
 typedef cu_result fn_cuGraphGetNodes(struct cu_graph *graph, struct cu_node **nodes,
                                      size_t *count);
 typedef cu_result fn_cuGraphNodeGetType(struct cu_node *node, int *ret_type);
+typedef cu_result fn_cuGraphMemAllocNodeGetParams(struct cu_node *node,
+                                                  struct cu_alloc_node *ret_params);
+typedef cu_result fn_cuGraphChildGraphNodeGetGraph(struct cu_node *node,
+                                                   struct cu_graph **ret_graph);
 typedef cu_result fn_cuGraphInstantiate(struct cu_graph_exec **ret_exec, struct cu_graph *graph,
                                         struct cu_node **ret_error_node, char *log, size_t bytes);
 typedef fn_cuGraphInstantiate fn_cuGraphInstantiate_v2;

@@ -3,6 +3,6 @@
 
 #include "share/shim.h"
 
-#define HOOK(symbol) [SYM_##symbol] = (void *)hook_##symbol,
+#define HOOK(symbol, type) [SYM_##symbol] = (void *)hook_##symbol,
 
 void *const share_hook[SHARE_SYMBOLS] = {SHARE_HOOKS(HOOK)};

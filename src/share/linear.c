@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Linear, pitched and managed memory: charged by what was asked for. */
-#include <stdatomic.h>
 #include <stddef.h>
 
 #include "share/blocks.h"
 #include "share/charge.h"
 #include "share/hooks.h"
+#include "share/settle.h"
 #include "share/shim.h"
 
 /* Remembers what PTR holds, so that its free gives it back. What cannot be remembered is freed. */
@@ -70,7 +70,6 @@ cu_result hook_cuMemAllocPitch_v2(cu_devptr *ret_ptr, size_t *ret_pitch, size_t 
 
 cu_result hook_cuMemAllocManaged(cu_devptr *ret_ptr, size_t bytes, unsigned flags)
 {
-    struct share_ledger *ledger = share_link();
     int device = share_here();
     cu_result r;
 
@@ -81,8 +80,7 @@ cu_result hook_cuMemAllocManaged(cu_devptr *ret_ptr, size_t bytes, unsigned flag
         share_refund(device, bytes);
         return r;
     }
-    if (ledger)
-        atomic_fetch_or(&ledger->counters->slots[ledger->slot].obstacles, SHARE_HAS_MANAGED);
+    share_obstacle(SHARE_HAS_MANAGED);
     return keep(*ret_ptr, device, bytes);
 }
 
@@ -97,8 +95,8 @@ cu_result hook_cuMemFree_v2(cu_devptr ptr)
     cu_result r = REAL(cuMemFree_v2)(ptr);
 
     if (!mine)
-        return r;
-    if (r == CU_OK)
+        share_dirty(); /* it may be of a pool */
+    else if (r == CU_OK)
         share_refund(block.device, block.bytes);
     else
         share_block_put(&block); /* there is room where it was */

@@ -177,6 +177,14 @@ bool share_forbidden(void)
     return !share_link() && link_of_process.state == LINK_NEW;
 }
 
+void share_obstacle(uint32_t obstacle)
+{
+    struct share_ledger *ledger = share_link();
+
+    if (ledger)
+        atomic_fetch_or(&ledger->counters->slots[ledger->slot].obstacles, obstacle);
+}
+
 /* A second greeting: the region is mapped already. */
 static int greet_again(void)
 {

@@ -29,7 +29,9 @@
 
 /* The driver's own SYMBOL, of the type that cuda_fns.h declares. Whoever calls it knows that this
  * driver has it: it is the one that was called, or as old as drivers that we know. */
-#define REAL(symbol) ((fn_##symbol *)share_real(SYM_##symbol))
+#define REAL(symbol) REAL_AS(symbol, symbol)
+/* The same of a SYMBOL that has the type of another, TYPE. */
+#define REAL_AS(symbol, type) ((fn_##type *)share_real(SYM_##symbol))
 
 /* What the trampolines read: the gate of this process, and where each symbol goes. */
 extern const _Atomic uint32_t *share_gate;
@@ -62,6 +64,8 @@ int share_here(void);
  */
 struct share_ledger *share_link(void);
 bool share_forbidden(void);
+/* Notes SHARE_HAS_... of this process: why it could not be suspended. */
+void share_obstacle(uint32_t obstacle);
 /* Asks the agent to wake this task. */
 void share_ask_wake(void);
 

@@ -344,6 +344,40 @@ cu_result cuGraphGetNodes(struct cu_graph *graph, struct cu_node **nodes, size_t
     return CU_OK;
 }
 
+static int ordinal_of(uint32_t real)
+{
+    int ordinal = 0;
+
+    while (ordinal < driver.count && driver.visible[ordinal] != real)
+        ordinal++;
+    return ordinal;
+}
+
+cu_result cuGraphMemAllocNodeGetParams(struct cu_node *node, struct cu_alloc_node *ret_params)
+{
+    ENTER();
+    if (node == NULL || node->magic != NODE_MAGIC || node->type != CU_NODE_MEM_ALLOC ||
+        ret_params == NULL)
+        return CU_INVALID_VALUE;
+    *ret_params = (struct cu_alloc_node){
+        .props = {.type = CU_ALLOCATION_PINNED,
+                  .location = {CU_LOCATION_DEVICE, ordinal_of(node->alloc->real)}},
+        .bytes = node->alloc->bytes,
+        .ret_ptr = node->ptr,
+    };
+    return CU_OK;
+}
+
+cu_result cuGraphChildGraphNodeGetGraph(struct cu_node *node, struct cu_graph **ret_graph)
+{
+    ENTER();
+    if (node == NULL || node->magic != NODE_MAGIC || node->type != CU_NODE_GRAPH ||
+        ret_graph == NULL)
+        return CU_INVALID_VALUE;
+    *ret_graph = node->child;
+    return CU_OK;
+}
+
 cu_result cuGraphNodeGetType(struct cu_node *node, int *ret_type)
 {
     ENTER();
