@@ -195,6 +195,8 @@ static void library_turn(struct steady *y)
     const struct sched_decisions *d = sched_turn(pack_sched_library(&y->p), y->now_ms);
     for (size_t i = 0; i < d->count; i++) {
         const struct sched_decision *one = &d->items[i];
+        if (one->kind == SCHED_EVICT)
+            abort(); /* production work within its guarantee stays where it is */
         if (one->kind != SCHED_START)
             continue;
         struct life *l = y->by_id.items[one->workload - 1];
