@@ -66,16 +66,18 @@ struct whatif_outcome {
     int64_t capacity_milli;    /* GPUs at the end */
     int64_t capacity_milli_ms; /* what there was within the window, nodes out of order included */
     int64_t window_ms;
-    int64_t window_milli_ms;         /* held within the window */
-    int64_t held_milli_ms;           /* held by all, to their ends */
-    int64_t lost_milli_ms;           /* of that, work done again; unknown of the record: 0 */
-    uint64_t evictions;              /* gave way, or were stopped with their gang */
-    uint64_t retries;                /* failed or could not be launched, and were tried again */
-    uint64_t losses;                 /* went with their node */
-    uint64_t skipped;                /* changes that could not be made at their time */
-    int64_t end_ms;                  /* of the last job */
-    int64_t *start_ms;               /* of each job of the past; DRIVE_NEVER where there is none */
-    VEC(struct whatif_group) groups; /* all, teams by name, sizes ascending; empty ones left out */
+    int64_t window_milli_ms; /* held within the window */
+    int64_t held_milli_ms;   /* held by all, to their ends */
+    int64_t lost_milli_ms;   /* of that, work done again; unknown of the record: 0 */
+    uint64_t evictions;      /* gave way, or were stopped with their gang */
+    uint64_t retries;        /* failed or could not be launched, and were tried again */
+    uint64_t losses;         /* went with their node */
+    uint64_t skipped;        /* changes that could not be made at their time */
+    int64_t end_ms;          /* of the last job */
+    int64_t *start_ms;       /* of each job of the past; DRIVE_NEVER where there is none */
+    VEC(struct whatif_group)
+    groups; /* all, teams by name, sizes ascending; those without jobs are
+               left out: the same for all outcomes of a past */
 };
 
 /* How far two outcomes are apart, job by job, over those that start in both. */

@@ -91,12 +91,11 @@ static int64_t idle_time(const struct whatif_outcome *o)
                                                      : 0;
 }
 
-static const struct whatif_group *find(const struct whatif_outcome *o, const struct whatif_group *g)
+/* The group G of the record in another outcome: they are the same, in the same order. */
+static const struct whatif_group *find(const struct whatif_report *r,
+                                       const struct whatif_outcome *o, const struct whatif_group *g)
 {
-    for (size_t i = 0; i < o->groups.len; i++)
-        if (o->groups.items[i].kind == g->kind && strcmp(o->groups.items[i].name, g->name) == 0)
-            return &o->groups.items[i];
-    return NULL;
+    return &o->groups.items[g - r->recorded.groups.items];
 }
 
 /* ---- waits -------------------------------------------------------------------------------- */
@@ -116,9 +115,9 @@ static void print_waits(const char *name, const char *run, const struct whatif_g
 static void print_group(const struct whatif_report *r, const struct whatif_group *g, FILE *out)
 {
     print_waits(g->name, run_names[0], g, out);
-    print_waits("", run_names[1], find(&r->baseline, g), out);
+    print_waits("", run_names[1], find(r, &r->baseline, g), out);
     if (r->changed)
-        print_waits("", run_names[2], find(&r->asked, g), out);
+        print_waits("", run_names[2], find(r, &r->asked, g), out);
 }
 
 static int compare_held(const void *a, const void *b)
