@@ -66,8 +66,11 @@ typedef cu_result fn_cuCtxCreate_v3(struct cu_ctx **ret_ctx, void *affinity, int
 typedef cu_result fn_cuCtxCreate_v4(struct cu_ctx **ret_ctx, struct cu_ctx_create_params *params,
                                     unsigned flags, cu_device device);
 typedef cu_result fn_cuCtxDestroy_v2(struct cu_ctx *ctx);
+typedef fn_cuCtxDestroy_v2 fn_cuCtxDestroy;
 typedef cu_result fn_cuCtxPushCurrent_v2(struct cu_ctx *ctx);
+typedef fn_cuCtxPushCurrent_v2 fn_cuCtxPushCurrent;
 typedef cu_result fn_cuCtxPopCurrent_v2(struct cu_ctx **ret_ctx);
+typedef fn_cuCtxPopCurrent_v2 fn_cuCtxPopCurrent;
 typedef cu_result fn_cuCtxSetCurrent(struct cu_ctx *ctx);
 typedef cu_result fn_cuCtxGetCurrent(struct cu_ctx **ret_ctx);
 typedef cu_result fn_cuCtxGetDevice(cu_device *ret_device);
@@ -142,6 +145,7 @@ typedef cu_result fn_cuStreamCreate(struct cu_stream **ret_stream, unsigned flag
 typedef cu_result fn_cuStreamCreateWithPriority(struct cu_stream **ret_stream, unsigned flags,
                                                 int priority);
 typedef cu_result fn_cuStreamDestroy_v2(struct cu_stream *stream);
+typedef fn_cuStreamDestroy_v2 fn_cuStreamDestroy;
 typedef cu_result fn_cuStreamSynchronize(struct cu_stream *stream);
 typedef fn_cuStreamSynchronize fn_cuStreamQuery;
 typedef cu_result fn_cuStreamWaitEvent(struct cu_stream *stream, struct cu_event *event,
@@ -157,6 +161,7 @@ typedef cu_result fn_cuStreamGetCtx_v2(struct cu_stream *stream, struct cu_ctx *
 typedef cu_result fn_cuStreamGetDevice(struct cu_stream *stream, cu_device *ret_device);
 typedef cu_result fn_cuEventCreate(struct cu_event **ret_event, unsigned flags);
 typedef cu_result fn_cuEventDestroy_v2(struct cu_event *event);
+typedef fn_cuEventDestroy_v2 fn_cuEventDestroy;
 typedef cu_result fn_cuEventRecord(struct cu_event *event, struct cu_stream *stream);
 typedef cu_result fn_cuEventRecordWithFlags(struct cu_event *event, struct cu_stream *stream,
                                             unsigned flags);

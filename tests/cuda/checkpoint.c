@@ -155,6 +155,23 @@ static void take_time(uint64_t bytes)
     dbl_lock(driver.sh);
 }
 
+/* The target can go nowhere from here. */
+static void give_up(uint32_t slot)
+{
+    atomic_store(&proc_of(slot)->check, CU_PROCESS_FAILED);
+    dbl_notify(driver.sh);
+}
+
+/* A failure that a test asked for: the driver does not try to leave the target in a good state. */
+static cu_result fail_as_asked(uint32_t slot)
+{
+    cu_result code = dbl_injected(driver.sh, DBL_FAIL_CHECKPOINT);
+
+    if (code != CU_OK)
+        give_up(slot);
+    return code;
+}
+
 static cu_result save(uint32_t slot)
 {
     struct dbl_proc *proc = proc_of(slot);
@@ -163,8 +180,7 @@ static cu_result save(uint32_t slot)
     if (atomic_load(&proc->check) != CU_PROCESS_LOCKED)
         return CU_ILLEGAL_STATE;
     if (driver.sh->config.mode == DBL_MPS || proc->managed > 0 || proc->ipc > 0) {
-        atomic_store(&proc->check, CU_PROCESS_FAILED);
-        dbl_notify(driver.sh);
+        give_up(slot);
         return CU_NOT_SUPPORTED;
     }
     atomic_store(&proc->saved_bytes, bytes);
@@ -183,9 +199,10 @@ cu_result cuCheckpointProcessCheckpoint(int pid, struct cu_checkpoint_save *args
     cu_result result;
 
     ENTER_QUERY();
-    INJECT(DBL_FAIL_CHECKPOINT);
     dbl_lock(driver.sh);
     result = target_of(pid, &slot);
+    if (result == CU_OK)
+        result = fail_as_asked(slot);
     if (result == CU_OK)
         result = save(slot);
     dbl_unlock(driver.sh);
@@ -271,9 +288,10 @@ cu_result cuCheckpointProcessRestore(int pid, struct cu_checkpoint_restore *args
     cu_result result;
 
     ENTER_QUERY();
-    INJECT(DBL_FAIL_CHECKPOINT);
     dbl_lock(driver.sh);
     result = target_of(pid, &slot);
+    if (result == CU_OK)
+        result = fail_as_asked(slot);
     if (result == CU_OK)
         result = bring_back(slot, args);
     dbl_unlock(driver.sh);

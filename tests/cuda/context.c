@@ -255,6 +255,22 @@ cu_result cuCtxPopCurrent_v2(struct cu_ctx **ret_ctx)
     return CU_OK;
 }
 
+/* The names of before CUDA 4.0, which took no more and no less. */
+cu_result cuCtxDestroy(struct cu_ctx *ctx)
+{
+    return cuCtxDestroy_v2(ctx);
+}
+
+cu_result cuCtxPushCurrent(struct cu_ctx *ctx)
+{
+    return cuCtxPushCurrent_v2(ctx);
+}
+
+cu_result cuCtxPopCurrent(struct cu_ctx **ret_ctx)
+{
+    return cuCtxPopCurrent_v2(ret_ctx);
+}
+
 /* Replaces the top of the stack; NULL takes it off. */
 cu_result cuCtxSetCurrent(struct cu_ctx *ctx)
 {

@@ -3,11 +3,10 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "shared.h"
-
-#define TURN_NS UINT64_C(1000000)
 
 static const char *const mode_names[] = {"timeslice", "mps", "bench"};
 static const char *const kind_names[] = {"context", "linear", "managed", "pool",
@@ -66,12 +65,7 @@ void dbl_advance(struct dbl_shared *sh, uint64_t ns)
 
         if (dbl_host_calls(sh)) {
             /* They happen in real time, at this instant of the virtual one. */
-            uint32_t generation = sh->generation;
-
-            dbl_unlock(sh);
-            dbl_futex_wait(&sh->generation, generation, TURN_NS);
-            dbl_lock(sh);
-            dbl_reap(sh);
+            dbl_wait(sh, DBL_PROCS, sh->virtual_ns + 1);
             dbl_sim_run(sh);
             continue;
         }
@@ -99,11 +93,20 @@ void dbl_actor_leave(struct dbl_shared *sh)
     dbl_unlock(sh);
 }
 
+/* The slot of this process, DBL_PROCS if it has none: a waiter goes with its process. */
+static uint32_t own_slot(struct dbl_shared *sh)
+{
+    for (uint32_t i = 0; i < sh->procs_high; i++)
+        if (sh->procs[i].live && sh->procs[i].pid == getpid() && dbl_alive(sh, i, NULL))
+            return i;
+    return DBL_PROCS;
+}
+
 void dbl_sleep_until(struct dbl_shared *sh, uint64_t time_ns)
 {
     dbl_lock(sh);
     while (dbl_now(sh) < time_ns) {
-        dbl_wait(sh, DBL_PROCS, time_ns);
+        dbl_wait(sh, own_slot(sh), time_ns);
         if (sh->config.clock == DBL_CLOCK_REAL)
             continue;
         dbl_sim_run(sh);

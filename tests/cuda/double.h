@@ -20,15 +20,19 @@
  *   timeslice  processes take turns of `quantum_ns`; one whose work ends early gives way at once
  *   mps        kernels of all processes run together and share the SMs in proportion to demand;
  *              CUDA_MPS_ACTIVE_THREAD_PERCENTAGE caps the SMs of a process, as with a real server
- *   bench      no device at all behind the calls: work is done when it is submitted. For measuring
- *              what stands in front of a driver: a launch costs about 5 ns, an alloc and free 40
+ *   bench      no device behind the calls: work is done when it is submitted, handles are hardly
+ *              looked at, nothing can be checkpointed. For measuring what stands in front of a
+ *              driver: a launch costs about 5 ns, an alloc and free 50 (cuda-double-cost says)
  *
  * Clocks
  *   real       CLOCK_MONOTONIC
  *   virtual    starts at 1 s, moved by dbl_advance() or `cuda-double advance`. With dbl_actors(n)
  *              it moves by itself: as soon as n threads wait (in a synchronize, in a launch into a
  *              full queue, in dbl_sleep_until) it jumps to the earliest time any of them waits for.
- *              So a test of n threads, over any number of processes, is deterministic and fast.
+ *              So a test of n threads, over any number of processes, is deterministic and fast:
+ *              10 us of work cost about 1 us. An actor that ends says so (dbl_actor_leave).
+ *              What stands in front of the driver and sleeps by itself finds the clock as
+ *              allot_double_now_ns and allot_double_sleep_until_ns in libcuda.so.1.
  *
  * Kernels take time, and nothing else: no code is executed and device memory has no content.
  * cuModuleLoadData takes text; each line `kernel NAME DURATION SMS` defines a function:
@@ -48,8 +52,10 @@
  *  - memory: linear, pitched, managed, pools, virtual memory, arrays, graph memory, host memory
  *  - streams, events, host functions, capture, graphs, cooperative launches; a stream takes 1,024
  *    launches, then the next one blocks
- *  - NVML: inventory, memory, utilisation of devices and of processes by sampling window and lag
- *  - the checkpoint interface, called from another process than its target
+ *  - NVML: inventory, memory, utilisation of devices and of processes by sampling window and lag;
+ *    under MPS all activity is that of the server, which pid 1 stands for
+ *  - the checkpoint interface, called from another process than its target. What is saved is
+ *    taken as host memory by a thread of the target (--host-copies yes), at copy_bytes_per_s
  *  - fork: the child of a process that called cuInit gets CU_NOT_INITIALIZED, also after a bare
  *    clone(). exec: the new program starts afresh and the old one's memory is free.
  *  - the n-th call of a kind fails (dbl_fail_nth)
@@ -61,14 +67,22 @@
  *  - Managed memory lies on the host until it is prefetched or a kernel of its process runs; then
  *    all of it moves that fits, at `pagein_bytes_per_s`, and none is evicted again but by a
  *    prefetch to the host or a free.
- *  - Branches of a graph run one after the other.
+ *  - Branches of a graph run one after the other. Child, conditional and event nodes, updates
+ *    and clones of graphs are not simulated.
+ *  - A restore that finds too little memory leaves the target CHECKPOINTED, to be tried again.
+ *    Managed or shared memory, MPS and failures asked for by a test end it as FAILED.
+ *  - Copies do not check their addresses. Pools and events of other processes, multicast, green
+ *    contexts and external memory are not simulated.
+ *  - Memory opened by an IPC handle stays usable when its owner frees it.
+ *  - Entries older than CUDA 3.2, with 32-bit device addresses, are not simulated.
  *  - Stream priorities are stored and change nothing. Copies do not use SMs and run beside kernels.
  *  - A driver keeps the memory of a dead process while a fork of it lives; the double does not.
  *  - A time slice ends anywhere in a kernel, as on devices that preempt. A switch takes
  *    `switch_ns`.
  *  - The private tables of cuGetExportTable, which the CUDA runtime library needs, are not there:
  *    programs must use the driver interface.
- *  - The processes of one file must share a mount where POSIX record locks work.
+ *  - The processes of one file must share a mount where POSIX record locks work. A process that
+ *    closes all its descriptors is taken for dead.
  */
 #ifndef ALLOT_TESTS_CUDA_DOUBLE_H
 #define ALLOT_TESTS_CUDA_DOUBLE_H

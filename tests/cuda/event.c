@@ -76,6 +76,11 @@ cu_result cuEventDestroy_v2(struct cu_event *event)
     return CU_OK;
 }
 
+cu_result cuEventDestroy(struct cu_event *event)
+{
+    return cuEventDestroy_v2(event);
+}
+
 static cu_result record(struct cu_event *event, struct cu_stream *handle, bool per_thread)
 {
     struct cu_stream *stream;

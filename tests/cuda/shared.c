@@ -228,7 +228,7 @@ static void release_slot(struct dbl_shared *sh, uint32_t slot)
     struct dbl_proc *proc = &sh->procs[slot];
 
     inherit_exports(sh, slot);
-    for (uint32_t w = 0; w < DBL_WAITERS; w++)
+    for (uint32_t w = 0; w < sh->waiters_high; w++)
         if (sh->waiters[w].proc == slot + 1)
             sh->waiters[w].proc = 0;
     for (uint32_t d = 0; d < DBL_DEVICES; d++)
@@ -328,13 +328,19 @@ void dbl_futex_wake(_Atomic uint32_t *word)
     syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
+static void wake_all(struct dbl_shared *sh)
+{
+    atomic_fetch_add(&sh->generation, 1);
+    if (atomic_load(&sh->sleepers) > 0)
+        dbl_futex_wake(&sh->generation);
+}
+
 void dbl_notify(struct dbl_shared *sh)
 {
     /* Who is woken is no waiter any more, before it has had time to say so itself. */
-    for (uint32_t w = 0; w < DBL_WAITERS; w++)
+    for (uint32_t w = 0; w < sh->waiters_high; w++)
         sh->waiters[w].proc = 0;
-    atomic_fetch_add(&sh->generation, 1);
-    dbl_futex_wake(&sh->generation);
+    wake_all(sh);
 }
 
 bool dbl_host_calls(const struct dbl_shared *sh)
@@ -351,11 +357,10 @@ void dbl_clock_to(struct dbl_shared *sh, uint64_t time_ns)
         return;
     atomic_store(&sh->virtual_ns, time_ns);
     dbl_sim_run(sh);
-    for (uint32_t w = 0; w < DBL_WAITERS; w++)
+    for (uint32_t w = 0; w < sh->waiters_high; w++)
         if (sh->waiters[w].wake_ns <= time_ns)
             sh->waiters[w].proc = 0;
-    atomic_fetch_add(&sh->generation, 1);
-    dbl_futex_wake(&sh->generation);
+    wake_all(sh);
 }
 
 /* In lockstep: when all actors wait, on to the earliest time that one of them waits for. */
@@ -364,7 +369,7 @@ static void advance_if_all_wait(struct dbl_shared *sh)
     uint32_t waiting = 0;
     uint64_t earliest = DBL_NEVER;
 
-    for (uint32_t w = 0; w < DBL_WAITERS; w++) {
+    for (uint32_t w = 0; w < sh->waiters_high; w++) {
         if (sh->waiters[w].proc == 0)
             continue;
         waiting++;
@@ -376,28 +381,44 @@ static void advance_if_all_wait(struct dbl_shared *sh)
         dbl_clock_to(sh, earliest);
 }
 
+/* Sleeps without the mutex; looks for dead processes now and then, for their work blocks others. */
+static void sleep_on(struct dbl_shared *sh, uint32_t generation, uint64_t ns)
+{
+    uint64_t now;
+
+    atomic_fetch_add(&sh->sleepers, 1);
+    dbl_unlock(sh);
+    dbl_futex_wait(&sh->generation, generation, ns);
+    dbl_lock(sh);
+    atomic_fetch_sub(&sh->sleepers, 1);
+    now = monotonic_ns();
+    if (now - sh->reaped_ns < POLL_NS)
+        return;
+    sh->reaped_ns = now;
+    dbl_reap(sh);
+}
+
 static void wait_virtual(struct dbl_shared *sh, uint32_t slot, uint64_t wake_ns)
 {
     struct dbl_waiter *mine = NULL;
     uint32_t generation = sh->generation;
     uint64_t ticket = ++sh->next_ticket;
 
-    for (uint32_t w = 0; w < DBL_WAITERS && mine == NULL; w++)
-        if (sh->waiters[w].proc == 0)
-            mine = &sh->waiters[w];
+    for (uint32_t w = 0; w < DBL_WAITERS && mine == NULL; w++) {
+        if (sh->waiters[w].proc != 0)
+            continue;
+        mine = &sh->waiters[w];
+        if (sh->waiters_high <= w)
+            sh->waiters_high = w + 1;
+    }
     if (mine != NULL) {
         mine->wake_ns = wake_ns;
         mine->ticket = ticket;
         mine->proc = slot + 1;
     }
     advance_if_all_wait(sh);
-    if (sh->generation == generation) {
-        dbl_unlock(sh);
-        dbl_futex_wait(&sh->generation, generation, POLL_NS);
-        dbl_lock(sh);
-        if (sh->generation == generation)
-            dbl_reap(sh);
-    }
+    if (sh->generation == generation)
+        sleep_on(sh, generation, POLL_NS);
     /* Still there if it was not its time that came: whoever runs is no waiter. */
     if (mine != NULL && mine->ticket == ticket)
         mine->proc = 0;
@@ -414,11 +435,11 @@ void dbl_wait(struct dbl_shared *sh, uint32_t slot, uint64_t wake_ns)
         wait_virtual(sh, slot, wake_ns);
         return;
     }
-    dbl_unlock(sh);
-    if (wake_ns - now < SPIN_NS)
+    if (wake_ns - now < SPIN_NS) {
+        dbl_unlock(sh);
         sched_yield();
-    else
-        dbl_futex_wait(&sh->generation, generation,
-                       wake_ns - now < POLL_NS ? wake_ns - now : POLL_NS);
-    dbl_lock(sh);
+        dbl_lock(sh);
+        return;
+    }
+    sleep_on(sh, generation, wake_ns - now < POLL_NS ? wake_ns - now : POLL_NS);
 }

@@ -167,6 +167,9 @@ struct dbl_shared {
     _Atomic uint64_t unsimulated[1024]; /* by index in symbols.list */
     uint64_t sim_ns;             /* the work has been played up to here */
     uint64_t next_export, next_ticket;
+    uint32_t waiters_high;
+    _Atomic uint32_t sleepers;   /* that `generation` may have; dead ones too */
+    uint64_t reaped_ns;          /* real time of the last look for dead processes */
     struct dbl_waiter waiters[DBL_WAITERS];
     struct dbl_export exports[DBL_EXPORTS];
     struct dbl_device devices[DBL_DEVICES];

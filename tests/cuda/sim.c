@@ -12,6 +12,8 @@
  * rounded down, the length of a step up, so that nothing ends early and the play is the same
  * wherever it is interrupted, up to that rounding.
  */
+#include <string.h>
+
 #include "share/cuda_abi.h"
 #include "shared.h"
 
@@ -318,9 +320,10 @@ static uint64_t sm_cap(const struct dbl_shared *sh, uint32_t i, uint32_t device)
 /* Gives the kernels of SET from FIRST on, all of one device, their speeds. */
 static void share(struct dbl_shared *sh, uint32_t device, struct set *set, uint32_t first)
 {
-    uint64_t asked[DBL_PROCS] = {0};
+    uint64_t asked[DBL_PROCS];
     uint64_t all = 0, sms = sh->devices[device].info.sms;
 
+    memset(asked, 0, sh->procs_high * sizeof(asked[0]));
     for (uint32_t r = first; r < set->count; r++)
         if (set->runs[r].op->kind == DBL_OP_KERNEL)
             asked[set->runs[r].proc] += set->runs[r].op->sms;
@@ -432,8 +435,9 @@ static uint64_t part_of(const struct run *run)
 static void progress(struct dbl_shared *sh, uint64_t now, uint64_t ns, const struct set *set)
 {
     for (uint32_t d = 0; d < sh->config.devices; d++) {
-        uint64_t used[DBL_PROCS] = {0}, kernels = 0, all = 0;
+        uint64_t used[DBL_PROCS], kernels = 0, all = 0;
 
+        memset(used, 0, sh->procs_high * sizeof(used[0]));
         for (uint32_t r = 0; r < set->count; r++) {
             const struct run *run = &set->runs[r];
 

@@ -281,6 +281,11 @@ cu_result cuStreamDestroy_v2(struct cu_stream *stream)
     return CU_OK;
 }
 
+cu_result cuStreamDestroy(struct cu_stream *stream)
+{
+    return cuStreamDestroy_v2(stream);
+}
+
 static cu_result synchronize(struct cu_stream *handle, bool per_thread)
 {
     struct cu_stream *stream;

@@ -277,6 +277,21 @@ static void killed_while_saved(struct dbl_shared *sh)
     SAME(dbl_processes(sh), 1);
 }
 
+static void failures_are_terminal(struct dbl_shared *sh)
+{
+    struct target target = target_new();
+
+    OK(cuInit(0));
+    OK(cuCheckpointProcessLock(target.pid, NULL));
+    OK(cuCheckpointProcessCheckpoint(target.pid, NULL));
+    dbl_fail_nth(sh, DBL_FAIL_CHECKPOINT, 1, CU_UNKNOWN);
+    SAME(cuCheckpointProcessRestore(target.pid, NULL), CU_UNKNOWN);
+    SAME(state_of(target.pid), CU_PROCESS_FAILED);
+    SAME(cuCheckpointProcessRestore(target.pid, NULL), CU_ILLEGAL_STATE);
+    kill(target.pid, SIGKILL);
+    CHECK(!ended_well(target.pid));
+}
+
 static void not_under_mps(struct dbl_shared *sh)
 {
     struct target target = target_new();
@@ -303,6 +318,7 @@ CASE(what_cannot_be_saved, 1)
 CASE(no_room_to_come_back, 1)
 CASE(onto_another_device, 2)
 CASE(killed_while_saved, 1)
+CASE(failures_are_terminal, 1)
 
 static void test_not_under_mps(void **state)
 {
@@ -318,6 +334,7 @@ int main(void)
         cmocka_unit_test(test_there_and_back),       cmocka_unit_test(test_lock_waits_for_work),
         cmocka_unit_test(test_what_cannot_be_saved), cmocka_unit_test(test_no_room_to_come_back),
         cmocka_unit_test(test_onto_another_device),  cmocka_unit_test(test_killed_while_saved),
+        cmocka_unit_test(test_failures_are_terminal),
         cmocka_unit_test(test_not_under_mps),
     };
 
