@@ -177,10 +177,12 @@ int core_command_explain(struct core *core, struct core_command *c)
     x->now_ms = core->now_ms;
     x->message = arena_strdup(&c->arena, w->message);
     fill_request(w->shape->model, &c->arena, x);
-    x->last_eviction = w->evicted_ms ? arena_strdup(&c->arena, w->message) : NULL;
-    x->last_eviction_ms = w->evicted_ms;
     if (sched_explain(core->sched, w->id, core->now_ms, &s) == 0)
         fill_numbers(core, w, &s, &c->arena, x);
+    if (w->evicted_ms && w->refusals == 0) { /* else its message tells of the launch */
+        x->last_eviction = x->message;
+        x->last_eviction_ms = w->evicted_ms;
+    }
     c->ret_explanation = x;
     core_command_finish(c, 0);
     return 0;
