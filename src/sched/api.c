@@ -12,6 +12,7 @@
 #include "sched/team.h"
 #include "sched/trade.h"
 #include "sched/units.h"
+#include "sched/wake.h"
 #include "sched/workload.h"
 
 #define INDEX_FROM 8 /* nodes: fewer are scanned faster */
@@ -55,6 +56,7 @@ struct sched *sched_create(const struct sched_config *config)
     s->states = states_new();
     s->index = index_new();
     s->index_from = INDEX_FROM;
+    s->lots_few = LOTS_FEW;
     s->nodes_epoch = 1;
     s->mix = mix_new();
     mix_refresh(s);

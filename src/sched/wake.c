@@ -15,13 +15,12 @@
 #define TOUCHED_MAX 32 /* beyond that many nodes it is not worth looking */
 #define MOVE_TRIES 16  /* lines woken at once because others could be moved for them */
 #define TRIES_LEAST 1  /* of both, where many wait and something has happened */
-#define LOTS_FEW 1024  /* parked ones, of which each that has any chance is tried */
 
 /* ---- places ------------------------------------------------------------------------------ */
 
 static bool few_wait(const struct sched *s)
 {
-    return s->lots_parked <= LOTS_FEW;
+    return s->lots_parked <= s->lots_few;
 }
 
 static bool fits_on(struct sched *s, const struct job_shape *job, const struct node *n)

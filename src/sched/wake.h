@@ -47,6 +47,8 @@
 
 #include "sched/world.h"
 
+#define LOTS_FEW 1024
+
 /* Wakes what has a chance, or all if quota or inventory changed; clears the marks. */
 void wake_lines(struct sched *s);
 

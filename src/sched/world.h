@@ -434,6 +434,7 @@ struct sched {
     VEC(bool) open;                     /* by number of the shape */
     VEC(uint32_t) free_numbers;
     size_t lots_parked;
+    size_t lots_few; /* so many parked ones are few, see wake.h; tests set it */
     uint64_t turn;              /* counts turns */
     uint64_t order_epoch;       /* counts turns and changes of shares */
     unsigned place_searches;    /* of evict.c, in this turn */

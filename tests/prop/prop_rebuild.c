@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "prop_world.h"
+#include "sched/world.h"
 
 #define WAITING_MAX 100
 
@@ -127,6 +128,7 @@ static bool rebuild(struct prop_world *w, struct sched *s)
 bool prop_rebuild(struct prop_world *w)
 {
     struct sched *s = sched_create(&w->config);
+    s->lots_few = w->s->lots_few;
     bool ok = rebuild(w, s);
     bool go_on = ok && prop_chance(w, 50);
     if (ok && !go_on && exact(w))

@@ -8,6 +8,7 @@
 
 #include "base/map.h"
 #include "prop_naive.h"
+#include "sched/world.h"
 
 bool prop_fail(struct prop_world *w, const char *fmt, ...)
 {
@@ -50,6 +51,8 @@ struct prop_world *prop_create(uint64_t seed, bool trace, struct brute_counts *b
     w->restarts = seed % 8 == 3;
     w->windows = brute == NULL && seed % 8 == 5; /* not modelled by brute force */
     w->s = sched_create(&w->config);
+    if (seed % 2 == 1)
+        w->s->lots_few = 0; /* as where many wait */
     if (w->s == NULL)
         abort();
     prop_make(w);
