@@ -95,7 +95,8 @@ struct cu_external_memory;
 #define CU_STREAM_LEGACY ((struct cu_stream *)(uintptr_t)1)
 #define CU_STREAM_PER_THREAD ((struct cu_stream *)(uintptr_t)2)
 
-enum { /* flags of cuGetProcAddress, and what its v2 says of the search */
+/* flags of cuGetProcAddress, and what its v2 says of the search */
+enum {
     CU_PROC_DEFAULT = 0,
     CU_PROC_LEGACY_STREAM = 1,
     CU_PROC_PER_THREAD_STREAM = 2,
@@ -127,7 +128,8 @@ enum {
     CU_LIMIT_COUNT = 10
 };
 
-enum { /* of cuDeviceGetAttribute: those the double answers */
+/* of cuDeviceGetAttribute: those the double answers */
+enum {
     CU_DEV_MAX_THREADS_PER_BLOCK = 1,
     CU_DEV_MAX_BLOCK_X = 2,
     CU_DEV_MAX_BLOCK_Y = 3,
@@ -165,7 +167,8 @@ enum { /* of cuDeviceGetAttribute: those the double answers */
     CU_DEV_ATTRIBUTE_MAX = 148
 };
 
-enum { /* of cuPointerGetAttribute; memory types */
+/* of cuPointerGetAttribute; memory types */
+enum {
     CU_PTR_CONTEXT = 1,
     CU_PTR_MEMORY_TYPE = 2,
     CU_PTR_DEVICE_POINTER = 3,
@@ -182,7 +185,8 @@ enum { /* of cuPointerGetAttribute; memory types */
     CU_MEMORY_UNIFIED = 4
 };
 
-enum { /* of pools, and of a device's graph memory */
+/* of pools, and of a device's graph memory */
+enum {
     CU_POOL_REUSE_EVENTS = 1,
     CU_POOL_REUSE_OPPORTUNISTIC = 2,
     CU_POOL_REUSE_INTERNAL = 3,
@@ -197,7 +201,8 @@ enum { /* of pools, and of a device's graph memory */
     CU_GRAPH_MEM_RESERVED_HIGH = 3
 };
 
-enum { /* of cuMemCreate and pools */
+/* of cuMemCreate and pools */
+enum {
     CU_LOCATION_DEVICE = 1,
     CU_LOCATION_HOST = 2,
     CU_ALLOCATION_PINNED = 1,
@@ -212,7 +217,8 @@ enum { /* of cuMemCreate and pools */
     CU_GRANULARITY_RECOMMENDED = 1
 };
 
-enum { /* graphs and capture */
+/* graphs and capture */
+enum {
     CU_NODE_KERNEL = 0,
     CU_NODE_MEMCPY = 1,
     CU_NODE_MEMSET = 2,
@@ -235,14 +241,16 @@ enum { /* graphs and capture */
     CU_LAUNCH_ATTRIBUTE_PRIORITY = 8
 };
 
-enum { /* states of a process that is checkpointed */
+/* states of a process that is checkpointed */
+enum {
     CU_PROCESS_RUNNING = 0,
     CU_PROCESS_LOCKED = 1,
     CU_PROCESS_CHECKPOINTED = 2,
     CU_PROCESS_FAILED = 3
 };
 
-enum { /* formats of array elements */
+/* formats of array elements */
+enum {
     CU_FORMAT_U8 = 0x01,
     CU_FORMAT_U16 = 0x02,
     CU_FORMAT_U32 = 0x03,

@@ -24,8 +24,7 @@ typedef cu_result fn_cuInit(unsigned flags);
 typedef cu_result fn_cuDriverGetVersion(int *ret_version);
 typedef cu_result fn_cuGetErrorName(cu_result code, const char **ret_text);
 typedef cu_result fn_cuGetErrorString(cu_result code, const char **ret_text);
-typedef cu_result fn_cuGetProcAddress(const char *name, void **ret_fn, int version,
-                                      uint64_t flags);
+typedef cu_result fn_cuGetProcAddress(const char *name, void **ret_fn, int version, uint64_t flags);
 typedef cu_result fn_cuGetProcAddress_v2(const char *name, void **ret_fn, int version,
                                          uint64_t flags, int *ret_status);
 typedef cu_result fn_cuGetExportTable(const void **ret_table, const struct cu_uuid *id);
@@ -45,8 +44,7 @@ typedef cu_result fn_cuDeviceCanAccessPeer(int *ret_can, cu_device device, cu_de
 typedef cu_result fn_cuDeviceGetDefaultMemPool(struct cu_pool **ret_pool, cu_device device);
 typedef cu_result fn_cuDeviceGetMemPool(struct cu_pool **ret_pool, cu_device device);
 typedef cu_result fn_cuDeviceSetMemPool(cu_device device, struct cu_pool *pool);
-typedef cu_result fn_cuDeviceGetGraphMemAttribute(cu_device device, int attribute,
-                                                  void *ret_value);
+typedef cu_result fn_cuDeviceGetGraphMemAttribute(cu_device device, int attribute, void *ret_value);
 typedef cu_result fn_cuDeviceSetGraphMemAttribute(cu_device device, int attribute, void *value);
 typedef cu_result fn_cuDeviceGraphMemTrim(cu_device device);
 
@@ -100,9 +98,9 @@ typedef cu_result fn_cuModuleGetFunction(struct cu_function **ret_function,
                                          struct cu_module *module, const char *name);
 typedef cu_result fn_cuModuleGetFunctionCount(unsigned *ret_count, struct cu_module *module);
 typedef cu_result fn_cuModuleGetLoadingMode(int *ret_mode);
-typedef cu_result fn_cuLibraryLoadData(struct cu_library **ret_library, const void *image,
-                                       int *jit, void **jit_values, unsigned jit_count,
-                                       int *options, void **option_values, unsigned option_count);
+typedef cu_result fn_cuLibraryLoadData(struct cu_library **ret_library, const void *image, int *jit,
+                                       void **jit_values, unsigned jit_count, int *options,
+                                       void **option_values, unsigned option_count);
 typedef cu_result fn_cuLibraryUnload(struct cu_library *library);
 typedef cu_result fn_cuLibraryGetKernel(struct cu_kernel **ret_kernel, struct cu_library *library,
                                         const char *name);
@@ -185,8 +183,7 @@ typedef cu_result fn_cuStreamGetCaptureInfo_v2(struct cu_stream *stream, int *re
 typedef cu_result fn_cuStreamGetCaptureInfo_v3(struct cu_stream *stream, int *ret_status,
                                                uint64_t *ret_id, struct cu_graph **ret_graph,
                                                struct cu_node *const **ret_nodes,
-                                               const struct cu_edge **ret_edges,
-                                               size_t *ret_count);
+                                               const struct cu_edge **ret_edges, size_t *ret_count);
 typedef cu_result fn_cuThreadExchangeStreamCaptureMode(int *mode);
 
 /* Graphs. */
@@ -206,8 +203,7 @@ typedef cu_result fn_cuGraphAddMemcpyNode(struct cu_node **ret_node, struct cu_g
                                           const struct cu_copy3d *copy, struct cu_ctx *ctx);
 typedef cu_result fn_cuGraphAddMemsetNode(struct cu_node **ret_node, struct cu_graph *graph,
                                           struct cu_node *const *after, size_t count,
-                                          const struct cu_memset_node *params,
-                                          struct cu_ctx *ctx);
+                                          const struct cu_memset_node *params, struct cu_ctx *ctx);
 typedef cu_result fn_cuGraphAddMemAllocNode(struct cu_node **ret_node, struct cu_graph *graph,
                                             struct cu_node *const *after, size_t count,
                                             struct cu_alloc_node *params);
@@ -220,8 +216,7 @@ typedef cu_result fn_cuGraphAddNode(struct cu_node **ret_node, struct cu_graph *
 typedef cu_result fn_cuGraphAddNode_v2(struct cu_node **ret_node, struct cu_graph *graph,
                                        struct cu_node *const *after, const struct cu_edge *edges,
                                        size_t count, struct cu_node_params *params);
-typedef cu_result fn_cuGraphGetNodes(struct cu_graph *graph, struct cu_node **nodes,
-                                     size_t *count);
+typedef cu_result fn_cuGraphGetNodes(struct cu_graph *graph, struct cu_node **nodes, size_t *count);
 typedef cu_result fn_cuGraphNodeGetType(struct cu_node *node, int *ret_type);
 typedef cu_result fn_cuGraphMemAllocNodeGetParams(struct cu_node *node,
                                                   struct cu_alloc_node *ret_params);
@@ -247,8 +242,7 @@ typedef cu_result fn_cuMemAllocPitch_v2(cu_devptr *ret_ptr, size_t *ret_pitch, s
                                         size_t height, unsigned element);
 typedef cu_result fn_cuMemAllocManaged(cu_devptr *ret_ptr, size_t bytes, unsigned flags);
 typedef cu_result fn_cuMemFree_v2(cu_devptr ptr);
-typedef cu_result fn_cuMemGetAddressRange_v2(cu_devptr *ret_base, size_t *ret_bytes,
-                                             cu_devptr ptr);
+typedef cu_result fn_cuMemGetAddressRange_v2(cu_devptr *ret_base, size_t *ret_bytes, cu_devptr ptr);
 typedef cu_result fn_cuMemAllocHost_v2(void **ret_ptr, size_t bytes);
 typedef cu_result fn_cuMemHostAlloc(void **ret_ptr, size_t bytes, unsigned flags);
 typedef cu_result fn_cuMemFreeHost(void *ptr);
@@ -262,9 +256,8 @@ typedef cu_result fn_cuPointerGetAttributes(unsigned count, int *attributes, voi
                                             cu_devptr ptr);
 typedef cu_result fn_cuMemPrefetchAsync(cu_devptr ptr, size_t bytes, cu_device device,
                                         struct cu_stream *stream);
-typedef cu_result fn_cuMemPrefetchAsync_v2(cu_devptr ptr, size_t bytes,
-                                           struct cu_location location, unsigned flags,
-                                           struct cu_stream *stream);
+typedef cu_result fn_cuMemPrefetchAsync_v2(cu_devptr ptr, size_t bytes, struct cu_location location,
+                                           unsigned flags, struct cu_stream *stream);
 typedef cu_result fn_cuMemAdvise(cu_devptr ptr, size_t bytes, int advice, cu_device device);
 typedef cu_result fn_cuMemAdvise_v2(cu_devptr ptr, size_t bytes, int advice,
                                     struct cu_location location);
@@ -278,8 +271,8 @@ typedef cu_result fn_cuImportExternalMemory(struct cu_external_memory **ret_memo
 
 /* Memory in the order of a stream, out of pools. */
 typedef cu_result fn_cuMemAllocAsync(cu_devptr *ret_ptr, size_t bytes, struct cu_stream *stream);
-typedef cu_result fn_cuMemAllocFromPoolAsync(cu_devptr *ret_ptr, size_t bytes,
-                                             struct cu_pool *pool, struct cu_stream *stream);
+typedef cu_result fn_cuMemAllocFromPoolAsync(cu_devptr *ret_ptr, size_t bytes, struct cu_pool *pool,
+                                             struct cu_stream *stream);
 typedef cu_result fn_cuMemFreeAsync(cu_devptr ptr, struct cu_stream *stream);
 typedef cu_result fn_cuMemPoolCreate(struct cu_pool **ret_pool, const struct cu_pool_props *props);
 typedef cu_result fn_cuMemPoolDestroy(struct cu_pool *pool);
@@ -290,8 +283,8 @@ typedef cu_result fn_cuMemPoolSetAccess(struct cu_pool *pool, const struct cu_ac
                                         size_t count);
 typedef cu_result fn_cuMemPoolGetAccess(int *ret_flags, struct cu_pool *pool,
                                         struct cu_location *location);
-typedef cu_result fn_cuMemGetDefaultMemPool(struct cu_pool **ret_pool,
-                                            struct cu_location *location, int type);
+typedef cu_result fn_cuMemGetDefaultMemPool(struct cu_pool **ret_pool, struct cu_location *location,
+                                            int type);
 typedef fn_cuMemGetDefaultMemPool fn_cuMemGetMemPool;
 typedef cu_result fn_cuMemSetMemPool(struct cu_location *location, int type, struct cu_pool *pool);
 typedef cu_result fn_cuMemPoolImportFromShareableHandle(struct cu_pool **ret_pool, void *handle,
@@ -301,8 +294,8 @@ typedef cu_result fn_cuMemPoolImportFromShareableHandle(struct cu_pool **ret_poo
 typedef cu_result fn_cuMemAddressReserve(cu_devptr *ret_ptr, size_t bytes, size_t alignment,
                                          cu_devptr wish, uint64_t flags);
 typedef cu_result fn_cuMemAddressFree(cu_devptr ptr, size_t bytes);
-typedef cu_result fn_cuMemCreate(cu_vmm *ret_handle, size_t bytes,
-                                 const struct cu_alloc_prop *prop, uint64_t flags);
+typedef cu_result fn_cuMemCreate(cu_vmm *ret_handle, size_t bytes, const struct cu_alloc_prop *prop,
+                                 uint64_t flags);
 typedef cu_result fn_cuMemRelease(cu_vmm handle);
 typedef cu_result fn_cuMemRetainAllocationHandle(cu_vmm *ret_handle, void *ptr);
 typedef cu_result fn_cuMemMap(cu_devptr ptr, size_t bytes, size_t offset, cu_vmm handle,
@@ -336,8 +329,8 @@ typedef cu_result fn_cuArrayGetMemoryRequirements(struct cu_array_need *ret_need
 typedef cu_result fn_cuMipmappedArrayCreate(struct cu_mipmap **ret_mipmap,
                                             const struct cu_array3d_desc *desc, unsigned levels);
 typedef cu_result fn_cuMipmappedArrayDestroy(struct cu_mipmap *mipmap);
-typedef cu_result fn_cuMipmappedArrayGetLevel(struct cu_array **ret_array,
-                                              struct cu_mipmap *mipmap, unsigned level);
+typedef cu_result fn_cuMipmappedArrayGetLevel(struct cu_array **ret_array, struct cu_mipmap *mipmap,
+                                              unsigned level);
 typedef cu_result fn_cuMipmappedArrayGetMemoryRequirements(struct cu_array_need *ret_need,
                                                            struct cu_mipmap *mipmap,
                                                            cu_device device);

@@ -124,8 +124,7 @@ typedef fn_nvmlDeviceGetCount_v2 fn_nvmlDeviceGetCount;
 typedef nvml_result fn_nvmlDeviceGetHandleByIndex_v2(uint32_t index,
                                                      struct nvml_device **ret_device);
 typedef fn_nvmlDeviceGetHandleByIndex_v2 fn_nvmlDeviceGetHandleByIndex;
-typedef nvml_result fn_nvmlDeviceGetHandleByUUID(const char *uuid,
-                                                 struct nvml_device **ret_device);
+typedef nvml_result fn_nvmlDeviceGetHandleByUUID(const char *uuid, struct nvml_device **ret_device);
 typedef nvml_result fn_nvmlDeviceGetHandleByPciBusId_v2(const char *bus_id,
                                                         struct nvml_device **ret_device);
 typedef nvml_result fn_nvmlDeviceGetName(struct nvml_device *device, char *text, uint32_t bytes);

@@ -99,8 +99,8 @@ cu_result drv_capture_forbids(struct cu_ctx *ctx)
         bool mine = pthread_equal(c->thread, pthread_self());
 
         if (c->mode == CU_CAPTURE_RELAXED ||
-            (!mine && (c->mode != CU_CAPTURE_GLOBAL ||
-                       drv_thread.capture_mode != CU_CAPTURE_GLOBAL)))
+            (!mine &&
+             (c->mode != CU_CAPTURE_GLOBAL || drv_thread.capture_mode != CU_CAPTURE_GLOBAL)))
             continue;
         c->spoilt = true;
         result = CU_CAPTURE_UNSUPPORTED;
@@ -434,8 +434,7 @@ struct info {
     size_t count;
 };
 
-static cu_result info(struct cu_stream *handle, bool per_thread, int *ret_status,
-                      struct info *info)
+static cu_result info(struct cu_stream *handle, bool per_thread, int *ret_status, struct info *info)
 {
     struct cu_stream *stream;
     struct drv_capture *capture;
@@ -475,41 +474,39 @@ static cu_result tell(const struct info *info, uint64_t *ret_id, struct cu_graph
     return CU_OK;
 }
 
-#define CAPTURE_INFO(suffix, per_thread)                                                        \
-    cu_result cuStreamGetCaptureInfo##suffix(struct cu_stream *stream, int *ret_status,         \
-                                             uint64_t *ret_id)                                  \
-    {                                                                                           \
-        struct info i;                                                                          \
-        cu_result result;                                                                       \
-                                                                                                \
-        ENTER();                                                                                \
-        result = info(stream, per_thread, ret_status, &i);                                      \
-        return result == CU_OK ? tell(&i, ret_id, NULL, NULL, NULL, NULL) : result;             \
-    }                                                                                           \
-    cu_result cuStreamGetCaptureInfo_v2##suffix(                                                \
-        struct cu_stream *stream, int *ret_status, uint64_t *ret_id,                            \
-        struct cu_graph **ret_graph, struct cu_node *const **ret_nodes, size_t *ret_count)      \
-    {                                                                                           \
-        struct info i;                                                                          \
-        cu_result result;                                                                       \
-                                                                                                \
-        ENTER();                                                                                \
-        result = info(stream, per_thread, ret_status, &i);                                      \
-        return result == CU_OK ? tell(&i, ret_id, ret_graph, ret_nodes, NULL, ret_count)        \
-                               : result;                                                        \
-    }                                                                                           \
-    cu_result cuStreamGetCaptureInfo_v3##suffix(                                                \
-        struct cu_stream *stream, int *ret_status, uint64_t *ret_id,                            \
-        struct cu_graph **ret_graph, struct cu_node *const **ret_nodes,                         \
-        const struct cu_edge **ret_edges, size_t *ret_count)                                    \
-    {                                                                                           \
-        struct info i;                                                                          \
-        cu_result result;                                                                       \
-                                                                                                \
-        ENTER();                                                                                \
-        result = info(stream, per_thread, ret_status, &i);                                      \
-        return result == CU_OK ? tell(&i, ret_id, ret_graph, ret_nodes, ret_edges, ret_count)   \
-                               : result;                                                        \
+#define CAPTURE_INFO(suffix, per_thread)                                                           \
+    cu_result cuStreamGetCaptureInfo##suffix(struct cu_stream *stream, int *ret_status,            \
+                                             uint64_t *ret_id)                                     \
+    {                                                                                              \
+        struct info i;                                                                             \
+        cu_result result;                                                                          \
+                                                                                                   \
+        ENTER();                                                                                   \
+        result = info(stream, per_thread, ret_status, &i);                                         \
+        return result == CU_OK ? tell(&i, ret_id, NULL, NULL, NULL, NULL) : result;                \
+    }                                                                                              \
+    cu_result cuStreamGetCaptureInfo_v2##suffix(                                                   \
+        struct cu_stream *stream, int *ret_status, uint64_t *ret_id, struct cu_graph **ret_graph,  \
+        struct cu_node *const **ret_nodes, size_t *ret_count)                                      \
+    {                                                                                              \
+        struct info i;                                                                             \
+        cu_result result;                                                                          \
+                                                                                                   \
+        ENTER();                                                                                   \
+        result = info(stream, per_thread, ret_status, &i);                                         \
+        return result == CU_OK ? tell(&i, ret_id, ret_graph, ret_nodes, NULL, ret_count) : result; \
+    }                                                                                              \
+    cu_result cuStreamGetCaptureInfo_v3##suffix(                                                   \
+        struct cu_stream *stream, int *ret_status, uint64_t *ret_id, struct cu_graph **ret_graph,  \
+        struct cu_node *const **ret_nodes, const struct cu_edge **ret_edges, size_t *ret_count)    \
+    {                                                                                              \
+        struct info i;                                                                             \
+        cu_result result;                                                                          \
+                                                                                                   \
+        ENTER();                                                                                   \
+        result = info(stream, per_thread, ret_status, &i);                                         \
+        return result == CU_OK ? tell(&i, ret_id, ret_graph, ret_nodes, ret_edges, ret_count)      \
+                               : result;                                                           \
     }
 
 CAPTURE_INFO(, false)

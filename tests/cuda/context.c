@@ -18,8 +18,7 @@ static cu_result make(cu_device device, unsigned flags, unsigned api, struct cu_
     struct cu_ctx *ctx;
 
     INJECT(DBL_FAIL_CONTEXT);
-    if (dbl_charge(driver.sh, driver.slot, real, DBL_CONTEXT,
-                   driver.sh->config.context_bytes) < 0)
+    if (dbl_charge(driver.sh, driver.slot, real, DBL_CONTEXT, driver.sh->config.context_bytes) < 0)
         return CU_OUT_OF_MEMORY;
     ctx = calloc(1, sizeof(*ctx));
     if (ctx == NULL)

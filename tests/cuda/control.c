@@ -11,9 +11,9 @@
 static const char *const mode_names[] = {"timeslice", "mps", "bench"};
 static const char *const kind_names[] = {"context", "linear", "managed", "pool",
                                          "vmm",     "array",  "graph",   "module"};
-static const char *const fail_names[] = {"init",  "context", "alloc",  "pool",       "vmm", "map",
-                                         "array", "host",    "free",   "launch",     "graph",
-                                         "copy",  "sync",    "module", "checkpoint", "nvml"};
+static const char *const fail_names[] = {
+    "init", "context", "alloc", "pool", "vmm",  "map",    "array",      "host",
+    "free", "launch",  "graph", "copy", "sync", "module", "checkpoint", "nvml"};
 
 _Static_assert(ARRAY_LEN(kind_names) == DBL_KINDS, "a name for each kind");
 _Static_assert(ARRAY_LEN(fail_names) == DBL_FAILS, "a name for each kind of failure");

@@ -24,8 +24,7 @@ static cu_result submit(struct cu_stream *handle, bool per_thread, uint64_t byte
         return result;
     INJECT(DBL_FAIL_COPY);
     if (drv_capturing(stream))
-        return now ? drv_capture_spoil(stream)
-                   : drv_capture_copy(stream, duration(bytes), fill);
+        return now ? drv_capture_spoil(stream) : drv_capture_copy(stream, duration(bytes), fill);
     if (driver.bench)
         return CU_OK;
     result = now ? drv_capture_forbids(stream->ctx) : CU_OK;
@@ -36,28 +35,28 @@ static cu_result submit(struct cu_stream *handle, bool per_thread, uint64_t byte
 }
 
 /* Two entry points of one name: by the legacy stream, and by the one of the thread. */
-#define NOW(name, parameters, bytes, fill)                                                      \
-    cu_result name parameters                                                                   \
-    {                                                                                           \
-        ENTER();                                                                                \
-        return submit(NULL, false, bytes, fill, true);                                          \
-    }                                                                                           \
-    cu_result name##_ptds parameters                                                            \
-    {                                                                                           \
-        ENTER();                                                                                \
-        return submit(NULL, true, bytes, fill, true);                                           \
+#define NOW(name, parameters, bytes, fill)             \
+    cu_result name parameters                          \
+    {                                                  \
+        ENTER();                                       \
+        return submit(NULL, false, bytes, fill, true); \
+    }                                                  \
+    cu_result name##_ptds parameters                   \
+    {                                                  \
+        ENTER();                                       \
+        return submit(NULL, true, bytes, fill, true);  \
     }
 
-#define LATER(name, parameters, bytes, fill)                                                    \
-    cu_result name parameters                                                                   \
-    {                                                                                           \
-        ENTER();                                                                                \
-        return submit(stream, false, bytes, fill, false);                                       \
-    }                                                                                           \
-    cu_result name##_ptsz parameters                                                            \
-    {                                                                                           \
-        ENTER();                                                                                \
-        return submit(stream, true, bytes, fill, false);                                        \
+#define LATER(name, parameters, bytes, fill)              \
+    cu_result name parameters                             \
+    {                                                     \
+        ENTER();                                          \
+        return submit(stream, false, bytes, fill, false); \
+    }                                                     \
+    cu_result name##_ptsz parameters                      \
+    {                                                     \
+        ENTER();                                          \
+        return submit(stream, true, bytes, fill, false);  \
     }
 
 #define AREA(copy) ((copy) == NULL ? 0 : (copy)->width_bytes * (copy)->height)
@@ -77,7 +76,7 @@ NOW(cuMemsetD8_v2, (cu_devptr dst, uint8_t value, size_t count), count, true)
 NOW(cuMemsetD16_v2, (cu_devptr dst, uint16_t value, size_t count), count * 2, true)
 NOW(cuMemsetD32_v2, (cu_devptr dst, unsigned value, size_t count), count * 4, true)
 NOW(cuMemsetD2D8_v2, (cu_devptr dst, size_t pitch, uint8_t value, size_t width, size_t height),
-    width * height, true)
+    width *height, true)
 
 LATER(cuMemcpyAsync, (cu_devptr dst, cu_devptr src, size_t bytes, struct cu_stream *stream), bytes,
       false)
@@ -104,4 +103,4 @@ LATER(cuMemsetD32Async, (cu_devptr dst, unsigned value, size_t count, struct cu_
 LATER(cuMemsetD2D8Async,
       (cu_devptr dst, size_t pitch, uint8_t value, size_t width, size_t height,
        struct cu_stream *stream),
-      width * height, true)
+      width *height, true)

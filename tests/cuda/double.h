@@ -149,11 +149,11 @@ struct dbl_config {
     uint32_t sms;
     uint64_t context_bytes;
     uint64_t quantum_ns, switch_ns;
-    uint64_t window_ns, lag_ns;    /* of utilisation samples */
-    uint64_t copy_bytes_per_s;     /* 0: copies take no time */
-    uint64_t pagein_bytes_per_s;   /* likewise */
-    bool host_copies; /* a checkpoint takes real memory of its target */
-    char name[64];                 /* of the devices */
+    uint64_t window_ns, lag_ns;  /* of utilisation samples */
+    uint64_t copy_bytes_per_s;   /* 0: copies take no time */
+    uint64_t pagein_bytes_per_s; /* likewise */
+    bool host_copies;            /* a checkpoint takes real memory of its target */
+    char name[64];               /* of the devices */
 };
 
 struct dbl_shared;

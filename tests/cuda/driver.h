@@ -50,7 +50,7 @@ struct cu_ctx {
     uint64_t peers; /* ids of contexts that may be accessed, as bits */
     struct cu_stream *legacy;
     _Atomic uint32_t blocking_captures; /* of its blocking streams */
-    struct drv_alloc *allocs; /* of this context */
+    struct drv_alloc *allocs;           /* of this context */
     struct cu_array *arrays;
     struct cu_ctx *next;
 };
@@ -84,8 +84,8 @@ struct cu_event {
     uint32_t magic, index;
     unsigned flags;
     struct cu_ctx *ctx;
-    bool recorded;             /* in bench mode, else it is in the shared file */
-    uint64_t time_ns;          /* likewise */
+    bool recorded;    /* in bench mode, else it is in the shared file */
+    uint64_t time_ns; /* likewise */
     uint64_t capture; /* recorded in the capture with this id: joins other streams to it */
     struct cu_node **nodes;
     size_t node_count;
@@ -163,21 +163,21 @@ static inline void drv_leave(const cu_result *entered)
         atomic_fetch_sub(&driver.proc->inside, 1);
 }
 
-#define ENTER()                                                                                 \
-    _cleanup_(drv_leave) cu_result entered_ = drv_enter();                                      \
-    if (__builtin_expect(entered_ != CU_OK, 0))                                                 \
+#define ENTER()                                            \
+    _cleanup_(drv_leave) cu_result entered_ = drv_enter(); \
+    if (__builtin_expect(entered_ != CU_OK, 0))            \
     return entered_
 
 /* For calls that only ask: they answer also while the process is locked. */
-#define ENTER_QUERY()                                                                           \
-    if (__builtin_expect(!atomic_load_explicit(drv_alive(), memory_order_relaxed), 0))         \
+#define ENTER_QUERY()                                                                  \
+    if (__builtin_expect(!atomic_load_explicit(drv_alive(), memory_order_relaxed), 0)) \
     return CU_NOT_INITIALIZED
 
-#define INJECT(kind)                                                                            \
-    do {                                                                                        \
-        int injected_ = dbl_injected(driver.sh, kind);                                          \
-        if (__builtin_expect(injected_ != 0, 0))                                                \
-            return injected_;                                                                   \
+#define INJECT(kind)                                   \
+    do {                                               \
+        int injected_ = dbl_injected(driver.sh, kind); \
+        if (__builtin_expect(injected_ != 0, 0))       \
+            return injected_;                          \
     } while (0)
 
 /* The calling thread's context; NULL when it has none or a dead one. */

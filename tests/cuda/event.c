@@ -27,7 +27,6 @@ static uint32_t take_index(void)
         /* Numbers go on, so that what is left of the last owner cannot be mistaken. */
         proc->events[tried].used = true;
         proc->events[tried].first = proc->events[tried].posted;
-
     }
     dbl_unlock(driver.sh);
     return tried;
@@ -119,8 +118,7 @@ cu_result cuEventRecord_ptsz(struct cu_event *event, struct cu_stream *stream)
 cu_result cuEventRecordWithFlags(struct cu_event *event, struct cu_stream *stream, unsigned flags)
 {
     ENTER();
-    return flags & ~(unsigned)CU_RECORD_EXTERNAL ? CU_INVALID_VALUE
-                                                 : record(event, stream, false);
+    return flags & ~(unsigned)CU_RECORD_EXTERNAL ? CU_INVALID_VALUE : record(event, stream, false);
 }
 
 cu_result cuEventRecordWithFlags_ptsz(struct cu_event *event, struct cu_stream *stream,

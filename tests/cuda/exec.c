@@ -119,8 +119,8 @@ static cu_result end_last(struct cu_graph_exec *exec)
 
         if (step->type != CU_NODE_MEM_ALLOC || step->alloc->charged == 0)
             continue;
-        result = exec->flags & CU_INSTANTIATE_AUTO_FREE ? drv_graph_free(step->alloc)
-                                                        : CU_INVALID_VALUE;
+        result =
+            exec->flags & CU_INSTANTIATE_AUTO_FREE ? drv_graph_free(step->alloc) : CU_INVALID_VALUE;
     }
     pthread_mutex_unlock(&driver.mutex);
     return result;
@@ -188,8 +188,7 @@ static cu_result play(struct cu_graph_exec *exec, struct cu_stream *stream)
         else if (step->type == CU_NODE_MEMCPY || step->type == CU_NODE_MEMSET)
             result = drv_submit(stream, (struct dbl_op){.kind = DBL_OP_COPY,
                                                         .depth = depth,
-                                                        .remaining =
-                                                            step->copy_ns * DBL_FRACTION});
+                                                        .remaining = step->copy_ns * DBL_FRACTION});
         else if (step->type == CU_NODE_HOST)
             result = drv_submit_host(stream, step->fn, NULL, step->data);
         else
@@ -286,8 +285,7 @@ cu_result cuGraphInstantiateWithParams(struct cu_graph_exec **ret_exec, struct c
     return with_params(ret_exec, graph, params, false);
 }
 
-cu_result cuGraphInstantiateWithParams_ptsz(struct cu_graph_exec **ret_exec,
-                                            struct cu_graph *graph,
+cu_result cuGraphInstantiateWithParams_ptsz(struct cu_graph_exec **ret_exec, struct cu_graph *graph,
                                             struct cu_instantiate_params *params)
 {
     ENTER();

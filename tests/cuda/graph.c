@@ -241,8 +241,7 @@ cu_result cuGraphAddMemsetNode(struct cu_node **ret_node, struct cu_graph *graph
 }
 
 static cu_result add_alloc(struct cu_node **ret_node, struct cu_graph *graph,
-                           struct cu_node *const *after, size_t count,
-                           struct cu_alloc_node *params)
+                           struct cu_node *const *after, size_t count, struct cu_alloc_node *params)
 {
     struct cu_ctx *ctx;
     cu_result result = drv_context(&ctx);
@@ -298,8 +297,7 @@ static cu_result add_any(struct cu_node **ret_node, struct cu_graph *graph,
         return add_kernel(ret_node, graph, after, count, &p->kernel, function_of(&p->kernel));
     case CU_NODE_MEMCPY:
         return add_copy(ret_node, graph, after, count, p->type,
-                        p->memcpy.copy.width_bytes * p->memcpy.copy.height *
-                            p->memcpy.copy.depth);
+                        p->memcpy.copy.width_bytes * p->memcpy.copy.height * p->memcpy.copy.depth);
     case CU_NODE_MEMSET:
         return add_copy(ret_node, graph, after, count, p->type,
                         p->memset.width * p->memset.element_bytes * p->memset.height);
@@ -324,8 +322,8 @@ cu_result cuGraphAddNode(struct cu_node **ret_node, struct cu_graph *graph,
 }
 
 cu_result cuGraphAddNode_v2(struct cu_node **ret_node, struct cu_graph *graph,
-                            struct cu_node *const *after, const struct cu_edge *edges,
-                            size_t count, struct cu_node_params *params)
+                            struct cu_node *const *after, const struct cu_edge *edges, size_t count,
+                            struct cu_node_params *params)
 {
     ENTER();
     return add_any(ret_node, graph, after, count, params);

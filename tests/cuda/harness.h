@@ -26,23 +26,23 @@
 #define GIB (UINT64_C(1) << 30)
 #define MS_NS UINT64_C(1000000)
 
-#define CHECK(truth)                                                                            \
-    do {                                                                                        \
-        if (!(truth)) {                                                                         \
-            fprintf(stderr, "# %s:%d: not so: %s\n", __FILE__, __LINE__, #truth);               \
-            _exit(1);                                                                           \
-        }                                                                                       \
+#define CHECK(truth)                                                              \
+    do {                                                                          \
+        if (!(truth)) {                                                           \
+            fprintf(stderr, "# %s:%d: not so: %s\n", __FILE__, __LINE__, #truth); \
+            _exit(1);                                                             \
+        }                                                                         \
     } while (0)
 
-#define SAME(left, right)                                                                       \
-    do {                                                                                        \
-        long long left_ = (long long)(left), right_ = (long long)(right);                       \
-                                                                                                \
-        if (left_ != right_) {                                                                  \
-            fprintf(stderr, "# %s:%d: %s is %lld, not %lld\n", __FILE__, __LINE__, #left,       \
-                    left_, right_);                                                             \
-            _exit(1);                                                                           \
-        }                                                                                       \
+#define SAME(left, right)                                                                        \
+    do {                                                                                         \
+        long long left_ = (long long)(left), right_ = (long long)(right);                        \
+                                                                                                 \
+        if (left_ != right_) {                                                                   \
+            fprintf(stderr, "# %s:%d: %s is %lld, not %lld\n", __FILE__, __LINE__, #left, left_, \
+                    right_);                                                                     \
+            _exit(1);                                                                            \
+        }                                                                                        \
     } while (0)
 
 #define OK(call) SAME(call, CU_OK)

@@ -94,8 +94,8 @@ static uint64_t number_from(const char *name, uint64_t otherwise, uint64_t most)
 /* A page that reads zero in every child of this process, however it is made. */
 static const _Atomic uint32_t *alive_page(void)
 {
-    _Atomic uint32_t *page = mmap(NULL, NIL_BYTES, PROT_READ | PROT_WRITE,
-                                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    _Atomic uint32_t *page =
+        mmap(NULL, NIL_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     if (page == MAP_FAILED)
         return NULL;
@@ -124,8 +124,7 @@ static cu_result init(void)
     if (alive == NULL || dbl_claim(driver.sh, &driver.slot) < 0)
         return CU_OPERATING_SYSTEM;
     driver.proc = &driver.sh->procs[driver.slot];
-    driver.proc->percent =
-        (uint32_t)number_from("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", 100, 100);
+    driver.proc->percent = (uint32_t)number_from("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", 100, 100);
     driver.kernel_ns = number_from("ALLOT_DOUBLE_KERNEL_NS", 10000, UINT64_C(1) << 40);
     driver.bench = driver.sh->config.mode == DBL_BENCH;
     driver.initialised = true;

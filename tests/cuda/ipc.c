@@ -56,8 +56,8 @@ static cu_result open_handle(cu_devptr *ret_ptr, const struct cu_ipc_mem *handle
     if (token.slot == driver.slot)
         return CU_INVALID_CONTEXT; /* not for the process that owns it */
     dbl_lock(driver.sh);
-    lives = dbl_alive(driver.sh, token.slot, NULL) &&
-            driver.sh->procs[token.slot].image == token.image;
+    lives =
+        dbl_alive(driver.sh, token.slot, NULL) && driver.sh->procs[token.slot].image == token.image;
     dbl_unlock(driver.sh);
     if (!lives)
         return CU_INVALID_VALUE;

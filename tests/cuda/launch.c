@@ -66,8 +66,7 @@ static cu_result check_shape(const struct shape *shape, uint64_t *ret_blocks)
 static bool too_large(struct cu_stream *stream, const struct shape *shape, uint64_t blocks)
 {
     uint64_t threads = (uint64_t)shape->block[0] * shape->block[1] * shape->block[2];
-    uint64_t each = THREADS_OF_SM / threads < BLOCKS_OF_SM ? THREADS_OF_SM / threads
-                                                           : BLOCKS_OF_SM;
+    uint64_t each = THREADS_OF_SM / threads < BLOCKS_OF_SM ? THREADS_OF_SM / threads : BLOCKS_OF_SM;
 
     return blocks > each * dbl_info(driver.sh, stream->ctx->real)->sms;
 }
@@ -106,9 +105,8 @@ static inline bool launch_benched(const struct cu_function *function, unsigned b
     const struct cu_ctx *ctx = drv_current();
     uint64_t count;
 
-    if (!driver.bench || function == NULL || blocks == 0 || threads == 0 ||
-        threads > BLOCK_MOST || ctx == NULL || ctx->dead ||
-        atomic_load_explicit(&drv_captures, memory_order_relaxed) > 0 ||
+    if (!driver.bench || function == NULL || blocks == 0 || threads == 0 || threads > BLOCK_MOST ||
+        ctx == NULL || ctx->dead || atomic_load_explicit(&drv_captures, memory_order_relaxed) > 0 ||
         !drv_function_valid(function) ||
         atomic_load_explicit(&driver.sh->armed, memory_order_relaxed) ||
         !atomic_load_explicit(drv_alive(), memory_order_relaxed))
@@ -118,18 +116,16 @@ static inline bool launch_benched(const struct cu_function *function, unsigned b
     return true;
 }
 
-#define PLAIN                                                                                   \
-    __builtin_expect(launch_benched(function, grid_x *grid_y *grid_z,                           \
-                                    block_x *block_y *block_z),                                 \
-                     1)
+#define PLAIN \
+    __builtin_expect(launch_benched(function, grid_x *grid_y *grid_z, block_x *block_y *block_z), 1)
 
-#define SHAPE                                                                                   \
-    &(struct shape)                                                                             \
-    {                                                                                           \
-        {grid_x, grid_y, grid_z},                                                               \
-        {                                                                                       \
-            block_x, block_y, block_z                                                           \
-        }                                                                                       \
+#define SHAPE                         \
+    &(struct shape)                   \
+    {                                 \
+        {grid_x, grid_y, grid_z},     \
+        {                             \
+            block_x, block_y, block_z \
+        }                             \
     }
 
 cu_result cuLaunchKernel(struct cu_function *function, unsigned grid_x, unsigned grid_y,
@@ -144,9 +140,9 @@ cu_result cuLaunchKernel(struct cu_function *function, unsigned grid_x, unsigned
 }
 
 cu_result cuLaunchKernel_ptsz(struct cu_function *function, unsigned grid_x, unsigned grid_y,
-                              unsigned grid_z, unsigned block_x, unsigned block_y,
-                              unsigned block_z, unsigned shared_bytes, struct cu_stream *stream,
-                              void **params, void **extra)
+                              unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
+                              unsigned shared_bytes, struct cu_stream *stream, void **params,
+                              void **extra)
 {
     if (PLAIN)
         return CU_OK;
@@ -165,9 +161,8 @@ cu_result cuLaunchCooperativeKernel(struct cu_function *function, unsigned grid_
 
 cu_result cuLaunchCooperativeKernel_ptsz(struct cu_function *function, unsigned grid_x,
                                          unsigned grid_y, unsigned grid_z, unsigned block_x,
-                                         unsigned block_y, unsigned block_z,
-                                         unsigned shared_bytes, struct cu_stream *stream,
-                                         void **params)
+                                         unsigned block_y, unsigned block_z, unsigned shared_bytes,
+                                         struct cu_stream *stream, void **params)
 {
     ENTER();
     return launch(function, SHAPE, stream, true, true, params);
@@ -196,8 +191,8 @@ cu_result cuLaunchKernelEx(const struct cu_launch_config *config, struct cu_func
     return launch_ex(config, function, params, false);
 }
 
-cu_result cuLaunchKernelEx_ptsz(const struct cu_launch_config *config,
-                                struct cu_function *function, void **params, void **extra)
+cu_result cuLaunchKernelEx_ptsz(const struct cu_launch_config *config, struct cu_function *function,
+                                void **params, void **extra)
 {
     ENTER();
     return launch_ex(config, function, params, true);

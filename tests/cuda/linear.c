@@ -16,8 +16,7 @@ static cu_result allocate(struct cu_ctx *ctx, uint64_t bytes, cu_devptr *ret_ptr
         return CU_OUT_OF_MEMORY;
     pthread_mutex_lock(&driver.mutex);
     alloc = drv_va_new(bytes);
-    if (alloc != NULL &&
-        dbl_charge(driver.sh, driver.slot, ctx->real, DBL_LINEAR, charged) < 0) {
+    if (alloc != NULL && dbl_charge(driver.sh, driver.slot, ctx->real, DBL_LINEAR, charged) < 0) {
         drv_va_free(alloc);
         alloc = NULL;
     }

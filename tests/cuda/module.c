@@ -207,8 +207,7 @@ cu_result cuModuleUnload(struct cu_module *module)
     return CU_OK;
 }
 
-static cu_result find(struct cu_function **ret_function, struct cu_module *module,
-                      const char *name)
+static cu_result find(struct cu_function **ret_function, struct cu_module *module, const char *name)
 {
     struct cu_function *f;
 
@@ -370,9 +369,8 @@ cu_result cuFuncSetBlockShape(struct cu_function *function, int x, int y, int z)
 }
 
 /* As if threads were all that blocks compete for. */
-cu_result cuOccupancyMaxActiveBlocksPerMultiprocessor(int *ret_blocks,
-                                                      struct cu_function *function, int block,
-                                                      size_t shared)
+cu_result cuOccupancyMaxActiveBlocksPerMultiprocessor(int *ret_blocks, struct cu_function *function,
+                                                      int block, size_t shared)
 {
     ENTER();
     if (!drv_function_valid(function))

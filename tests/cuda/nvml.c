@@ -271,14 +271,14 @@ nvml_result nvmlDeviceGetSerial(struct nvml_device *device, char *text, uint32_t
 }
 
 /* A number about DEVICE: where to write VALUE was checked by the name of the macro's user. */
-#define ANSWER(ret, value)                                                                      \
-    uint32_t d;                                                                                 \
-    nvml_result result = nvml_begin(device, &d);                                                \
-                                                                                                \
-    if (result == NVML_OK && (ret) == NULL)                                                     \
-        result = NVML_INVALID_ARGUMENT;                                                         \
-    if (result == NVML_OK)                                                                      \
-        *(ret) = (value);                                                                       \
+#define ANSWER(ret, value)                       \
+    uint32_t d;                                  \
+    nvml_result result = nvml_begin(device, &d); \
+                                                 \
+    if (result == NVML_OK && (ret) == NULL)      \
+        result = NVML_INVALID_ARGUMENT;          \
+    if (result == NVML_OK)                       \
+        *(ret) = (value);                        \
     return result
 
 nvml_result nvmlDeviceGetIndex(struct nvml_device *device, uint32_t *ret_value)
@@ -343,8 +343,7 @@ nvml_result nvmlDeviceGetMemoryInfo(struct nvml_device *device, struct nvml_memo
     if (ret_memory == NULL)
         return NVML_INVALID_ARGUMENT;
     memory = memory_of(nvml_machine(), d);
-    *ret_memory =
-        (struct nvml_memory){memory.total, memory.free, memory.used + memory.reserved};
+    *ret_memory = (struct nvml_memory){memory.total, memory.free, memory.used + memory.reserved};
     return NVML_OK;
 }
 
@@ -395,8 +394,7 @@ static uint32_t busy_percent(struct dbl_shared *sh, uint32_t d)
     return (uint32_t)(busy * 100 / sh->config.window_ns);
 }
 
-nvml_result nvmlDeviceGetUtilizationRates(struct nvml_device *device,
-                                          struct nvml_rates *ret_rates)
+nvml_result nvmlDeviceGetUtilizationRates(struct nvml_device *device, struct nvml_rates *ret_rates)
 {
     ANSWER(ret_rates, ((struct nvml_rates){busy_percent(nvml_machine(), d), 0}));
 }
@@ -460,9 +458,9 @@ nvml_result nvmlDeviceGetClockInfo(struct nvml_device *device, int clock, uint32
     if (clock < 0 || clock > 3)
         return NVML_INVALID_ARGUMENT;
     {
-        ANSWER(ret_mhz, clock == 2                                  ? MEMORY_MHZ
+        ANSWER(ret_mhz, clock == 2                            ? MEMORY_MHZ
                         : busy_percent(nvml_machine(), d) > 0 ? FULL_MHZ
-                                                                    : IDLE_MHZ);
+                                                              : IDLE_MHZ);
     }
 }
 

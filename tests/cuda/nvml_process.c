@@ -142,8 +142,8 @@ static uint32_t list_samples(struct dbl_shared *sh, uint32_t d, uint64_t last_se
             int pid = 0;
 
             if (busy > 0 && dbl_alive(sh, i, &pid))
-                list[count++] = (struct nvml_process_sample){(uint32_t)pid, end_us,
-                                                             percent(busy, length), 0, 0, 0};
+                list[count++] = (struct nvml_process_sample){
+                    (uint32_t)pid, end_us, percent(busy, length), 0, 0, 0};
         }
     }
     dbl_unlock(sh);

@@ -101,8 +101,8 @@ static bool make_room(struct cu_pool *pool, uint64_t need)
     for (struct cu_pool *other = pools.all; other != NULL; other = other->next)
         if (other != pool && other->real == pool->real)
             shrink(other, 0);
-    return grow(pool, chunks) || (chunks > up(lack, DRV_GRANULARITY) &&
-                                  grow(pool, up(lack, DRV_GRANULARITY)));
+    return grow(pool, chunks) ||
+           (chunks > up(lack, DRV_GRANULARITY) && grow(pool, up(lack, DRV_GRANULARITY)));
 }
 
 static cu_result take(struct cu_pool *pool, struct cu_ctx *ctx, uint64_t bytes, cu_devptr *ret_ptr)
@@ -389,8 +389,7 @@ cu_result cuMemPoolSetAccess(struct cu_pool *pool, const struct cu_access *list,
     if (pool == NULL || pool->magic != MAGIC || (list == NULL && count > 0))
         return CU_INVALID_VALUE;
     for (size_t i = 0; i < count; i++)
-        if (list[i].location.type != CU_LOCATION_DEVICE ||
-            !drv_device_valid(list[i].location.id))
+        if (list[i].location.type != CU_LOCATION_DEVICE || !drv_device_valid(list[i].location.id))
             return CU_INVALID_DEVICE;
     return CU_OK;
 }

@@ -152,8 +152,8 @@ cu_result drv_submit_host(struct cu_stream *stream, cu_host_fn *fn, cu_stream_ca
         return CU_OUT_OF_MEMORY;
     *call = (struct call){fn, callback, stream, data};
     atomic_fetch_add(&service.queued, 1);
-    result = drv_submit(stream, (struct dbl_op){.kind = DBL_OP_HOST,
-                                                .arg = (uint64_t)(uintptr_t)call});
+    result =
+        drv_submit(stream, (struct dbl_op){.kind = DBL_OP_HOST, .arg = (uint64_t)(uintptr_t)call});
     atomic_fetch_add(&driver.proc->command, 1);
     dbl_futex_wake(&driver.proc->command);
     return result;

@@ -54,11 +54,11 @@ static uint64_t monotonic_ns(void)
 
 static bool config_valid(const struct dbl_config *config)
 {
-    return config->devices >= 1 && config->devices <= DBL_DEVICES &&
-           config->mode <= DBL_BENCH && config->clock <= DBL_CLOCK_VIRTUAL && config->sms >= 1 &&
-           config->sms <= 1024 && config->memory > config->reserved &&
-           config->memory <= UINT64_C(1) << 42 && config->quantum_ns >= 1000 &&
-           config->window_ns >= 1000000 && memchr(config->name, 0, sizeof(config->name)) != NULL;
+    return config->devices >= 1 && config->devices <= DBL_DEVICES && config->mode <= DBL_BENCH &&
+           config->clock <= DBL_CLOCK_VIRTUAL && config->sms >= 1 && config->sms <= 1024 &&
+           config->memory > config->reserved && config->memory <= UINT64_C(1) << 42 &&
+           config->quantum_ns >= 1000 && config->window_ns >= 1000000 &&
+           memchr(config->name, 0, sizeof(config->name)) != NULL;
 }
 
 static void fill_device(struct dbl_device *device, const struct dbl_config *config, uint32_t index,
@@ -376,8 +376,7 @@ static void advance_if_all_wait(struct dbl_shared *sh)
         if (sh->waiters[w].wake_ns < earliest)
             earliest = sh->waiters[w].wake_ns;
     }
-    if (sh->actors > 0 && waiting >= sh->actors && earliest != DBL_NEVER &&
-        !dbl_host_calls(sh))
+    if (sh->actors > 0 && waiting >= sh->actors && earliest != DBL_NEVER && !dbl_host_calls(sh))
         dbl_clock_to(sh, earliest);
 }
 

@@ -101,7 +101,7 @@ struct dbl_event {
 };
 
 struct dbl_proc {
-    _Atomic uint32_t live; /* the slot is taken */
+    _Atomic uint32_t live;    /* the slot is taken */
     _Atomic uint32_t swapped; /* its memory is in host memory: not counted */
     _Atomic uint32_t check;   /* CU_PROCESS_... */
     _Atomic uint32_t inside;  /* threads inside of calls */
@@ -114,14 +114,14 @@ struct dbl_proc {
     uint64_t namespace; /* inode of its pid namespace */
     uint64_t image;     /* random number of this exec */
     uint64_t born_ns;
-    uint32_t host_calls;     /* functions of the host that run or are to run */
-    uint32_t percent;        /* of the SMs it may use under MPS */
+    uint32_t host_calls; /* functions of the host that run or are to run */
+    uint32_t percent;    /* of the SMs it may use under MPS */
     int32_t service_tid;
-    uint64_t order;          /* of the last op */
+    uint64_t order;                  /* of the last op */
     uint64_t busy[DBL_STREAMS / 64]; /* streams that are not empty */
     uint32_t streams_high, ops_high, ops_free, ops_count;
     _Atomic uint64_t saved_bytes; /* in its host memory since the checkpoint */
-    uint8_t moved[DBL_DEVICES]; /* where its device i is since the last restore */
+    uint8_t moved[DBL_DEVICES];   /* where its device i is since the last restore */
     struct dbl_usage usage[DBL_DEVICES];
     struct dbl_meter meter[DBL_DEVICES];
     struct dbl_stream streams[DBL_STREAMS];
@@ -140,7 +140,7 @@ struct dbl_device {
 struct dbl_export {
     bool used;
     uint8_t ipc;
-    uint32_t owner;      /* slot that is charged */
+    uint32_t owner; /* slot that is charged */
     uint32_t device;
     uint64_t bytes, id;
     uint64_t holders[DBL_PROCS / 64];
@@ -160,16 +160,16 @@ struct dbl_shared {
     _Atomic uint32_t actors;     /* threads that the virtual clock waits for; 0: advanced by hand */
     _Atomic uint32_t generation; /* futex: something happened */
     _Atomic uint32_t procs_high;
-    _Atomic uint32_t armed;      /* a failure is */
+    _Atomic uint32_t armed;                /* a failure is */
     _Atomic int64_t fail_after[DBL_FAILS]; /* calls; 0 is none */
     _Atomic int32_t fail_code[DBL_FAILS];
     _Atomic uint64_t calls[DBL_FAILS];
     _Atomic uint64_t unsimulated[1024]; /* by index in symbols.list */
-    uint64_t sim_ns;             /* the work has been played up to here */
+    uint64_t sim_ns;                    /* the work has been played up to here */
     uint64_t next_export, next_ticket;
     uint32_t waiters_high;
-    _Atomic uint32_t sleepers;   /* that `generation` may have; dead ones too */
-    uint64_t reaped_ns;          /* real time of the last look for dead processes */
+    _Atomic uint32_t sleepers; /* that `generation` may have; dead ones too */
+    uint64_t reaped_ns;        /* real time of the last look for dead processes */
     struct dbl_waiter waiters[DBL_WAITERS];
     struct dbl_export exports[DBL_EXPORTS];
     struct dbl_device devices[DBL_DEVICES];

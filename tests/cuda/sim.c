@@ -299,8 +299,8 @@ static uint32_t arbitrate(struct dbl_shared *sh, uint32_t device, uint64_t now)
         if (next != d->current && d->current != 0)
             d->stall_until = now + sh->config.switch_ns;
         if (next != d->current || now >= d->slice_end)
-            d->slice_end = now + sh->config.quantum_ns +
-                           (next != d->current ? sh->config.switch_ns : 0);
+            d->slice_end =
+                now + sh->config.quantum_ns + (next != d->current ? sh->config.switch_ns : 0);
         d->current = next;
     }
     return now < d->stall_until ? 0 : d->current;
@@ -462,8 +462,7 @@ static void progress(struct dbl_shared *sh, uint64_t now, uint64_t ns, const str
         const struct run *run = &set->runs[r];
         unsigned __int128 done = (unsigned __int128)ns * DBL_FRACTION * run->num / run->den;
 
-        run->op->remaining = done >= run->op->remaining ? 0
-                                                        : run->op->remaining - (uint64_t)done;
+        run->op->remaining = done >= run->op->remaining ? 0 : run->op->remaining - (uint64_t)done;
     }
 }
 

@@ -338,42 +338,42 @@ cu_result cuStreamQuery_ptsz(struct cu_stream *stream)
 }
 
 /* Entry points that only read a stream, for both kinds of default stream. */
-#define ASK(name, parameters, wrong, answer)                                                    \
-    cu_result name parameters                                                                   \
-    {                                                                                           \
-        struct cu_stream *s;                                                                    \
-        cu_result result;                                                                       \
-                                                                                                \
-        ENTER();                                                                                \
-        if (wrong)                                                                              \
-            return CU_INVALID_VALUE;                                                            \
-        result = drv_stream(stream, false, &s);                                                 \
-        if (result == CU_OK)                                                                    \
-            answer;                                                                             \
-        return result;                                                                          \
-    }                                                                                           \
-    cu_result name##_ptsz parameters                                                            \
-    {                                                                                           \
-        struct cu_stream *s;                                                                    \
-        cu_result result;                                                                       \
-                                                                                                \
-        ENTER();                                                                                \
-        if (wrong)                                                                              \
-            return CU_INVALID_VALUE;                                                            \
-        result = drv_stream(stream, true, &s);                                                  \
-        if (result == CU_OK)                                                                    \
-            answer;                                                                             \
-        return result;                                                                          \
+#define ASK(name, parameters, wrong, answer)    \
+    cu_result name parameters                   \
+    {                                           \
+        struct cu_stream *s;                    \
+        cu_result result;                       \
+                                                \
+        ENTER();                                \
+        if (wrong)                              \
+            return CU_INVALID_VALUE;            \
+        result = drv_stream(stream, false, &s); \
+        if (result == CU_OK)                    \
+            answer;                             \
+        return result;                          \
+    }                                           \
+    cu_result name##_ptsz parameters            \
+    {                                           \
+        struct cu_stream *s;                    \
+        cu_result result;                       \
+                                                \
+        ENTER();                                \
+        if (wrong)                              \
+            return CU_INVALID_VALUE;            \
+        result = drv_stream(stream, true, &s);  \
+        if (result == CU_OK)                    \
+            answer;                             \
+        return result;                          \
     }
 
-ASK(cuStreamGetPriority, (struct cu_stream *stream, int *ret_priority), ret_priority == NULL,
+ASK(cuStreamGetPriority, (struct cu_stream * stream, int *ret_priority), ret_priority == NULL,
     *ret_priority = s->priority)
-ASK(cuStreamGetFlags, (struct cu_stream *stream, unsigned *ret_flags), ret_flags == NULL,
+ASK(cuStreamGetFlags, (struct cu_stream * stream, unsigned *ret_flags), ret_flags == NULL,
     *ret_flags = s->flags)
-ASK(cuStreamGetId, (struct cu_stream *stream, uint64_t *ret_id), ret_id == NULL, *ret_id = s->id)
-ASK(cuStreamGetCtx, (struct cu_stream *stream, struct cu_ctx **ret_ctx), ret_ctx == NULL,
+ASK(cuStreamGetId, (struct cu_stream * stream, uint64_t *ret_id), ret_id == NULL, *ret_id = s->id)
+ASK(cuStreamGetCtx, (struct cu_stream * stream, struct cu_ctx **ret_ctx), ret_ctx == NULL,
     *ret_ctx = s->ctx)
-ASK(cuStreamGetDevice, (struct cu_stream *stream, cu_device *ret_device), ret_device == NULL,
+ASK(cuStreamGetDevice, (struct cu_stream * stream, cu_device *ret_device), ret_device == NULL,
     *ret_device = s->ctx->device)
-ASK(cuStreamIsCapturing, (struct cu_stream *stream, int *ret_status), ret_status == NULL,
+ASK(cuStreamIsCapturing, (struct cu_stream * stream, int *ret_status), ret_status == NULL,
     *ret_status = drv_capture_status(s))

@@ -13,12 +13,12 @@ static struct dbl_config machine(void)
     return config;
 }
 
-#define CASE(name)                                                                              \
-    static void test_##name(void **state)                                                       \
-    {                                                                                           \
-        struct dbl_config config = machine();                                                   \
-                                                                                                \
-        on_machine(name, &config);                                                              \
+#define CASE(name)                            \
+    static void test_##name(void **state)     \
+    {                                         \
+        struct dbl_config config = machine(); \
+                                              \
+        on_machine(name, &config);            \
     }
 
 static struct cu_stream *stream_new(void)
@@ -236,9 +236,9 @@ static void graphs_by_hand(struct dbl_shared *sh)
 {
     struct cu_node *first, *second, *alloc, *host, *last;
     struct cu_kernel_node kernel = {NULL, 4, 1, 1, 128, 1, 1};
-    struct cu_alloc_node memory = {.props = {.type = CU_ALLOCATION_PINNED,
-                                             .location = {CU_LOCATION_DEVICE, 0}},
-                                   .bytes = 3 * MIB};
+    struct cu_alloc_node memory = {
+        .props = {.type = CU_ALLOCATION_PINNED, .location = {CU_LOCATION_DEVICE, 0}},
+        .bytes = 3 * MIB};
     struct cu_node_params params = {.type = CU_NODE_HOST};
     struct cu_instantiate_params instantiate = {.flags = CU_INSTANTIATE_UPLOAD};
     struct cu_graph_exec *exec;
@@ -281,10 +281,8 @@ CASE(graphs_by_hand)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_captured_and_launched),
-        cmocka_unit_test(test_streams_join_by_events),
-        cmocka_unit_test(test_what_spoils_a_capture),
-        cmocka_unit_test(test_memory_of_graphs),
+        cmocka_unit_test(test_captured_and_launched), cmocka_unit_test(test_streams_join_by_events),
+        cmocka_unit_test(test_what_spoils_a_capture), cmocka_unit_test(test_memory_of_graphs),
         cmocka_unit_test(test_graphs_by_hand),
     };
 

@@ -6,7 +6,6 @@
 
 #include "harness.h"
 
-
 static struct dbl_config machine(uint32_t devices)
 {
     struct dbl_config config = dbl_config_default;
@@ -304,12 +303,12 @@ static void not_under_mps(struct dbl_shared *sh)
     CHECK(!ended_well(target.pid));
 }
 
-#define CASE(name, devices)                                                                     \
-    static void test_##name(void **state)                                                       \
-    {                                                                                           \
-        struct dbl_config config = machine(devices);                                            \
-                                                                                                \
-        on_machine(name, &config);                                                              \
+#define CASE(name, devices)                          \
+    static void test_##name(void **state)            \
+    {                                                \
+        struct dbl_config config = machine(devices); \
+                                                     \
+        on_machine(name, &config);                   \
     }
 
 CASE(there_and_back, 1)
@@ -331,11 +330,10 @@ static void test_not_under_mps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_there_and_back),       cmocka_unit_test(test_lock_waits_for_work),
-        cmocka_unit_test(test_what_cannot_be_saved), cmocka_unit_test(test_no_room_to_come_back),
-        cmocka_unit_test(test_onto_another_device),  cmocka_unit_test(test_killed_while_saved),
-        cmocka_unit_test(test_failures_are_terminal),
-        cmocka_unit_test(test_not_under_mps),
+        cmocka_unit_test(test_there_and_back),        cmocka_unit_test(test_lock_waits_for_work),
+        cmocka_unit_test(test_what_cannot_be_saved),  cmocka_unit_test(test_no_room_to_come_back),
+        cmocka_unit_test(test_onto_another_device),   cmocka_unit_test(test_killed_while_saved),
+        cmocka_unit_test(test_failures_are_terminal), cmocka_unit_test(test_not_under_mps),
     };
 
     return cmocka_run_group_tests_name("cuda checkpoint", tests, NULL, NULL);

@@ -113,8 +113,7 @@ static void one_round(struct cu_stream *stream, struct cu_event *event, unsigned
 {
     cu_devptr a, b, managed;
     cu_vmm handle;
-    struct cu_alloc_prop prop = {.type = CU_ALLOCATION_PINNED,
-                                 .location = {CU_LOCATION_DEVICE, 0}};
+    struct cu_alloc_prop prop = {.type = CU_ALLOCATION_PINNED, .location = {CU_LOCATION_DEVICE, 0}};
     struct cu_graph *graph;
     struct cu_graph_exec *exec;
     void *pinned;

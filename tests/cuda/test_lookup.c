@@ -173,9 +173,9 @@ static void test_not_simulated(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_all_are_there),   cmocka_unit_test(test_runtime_lookups),
-        cmocka_unit_test(test_versions),        cmocka_unit_test(test_streams),
-        cmocka_unit_test(test_bad_questions),   cmocka_unit_test(test_not_simulated),
+        cmocka_unit_test(test_all_are_there), cmocka_unit_test(test_runtime_lookups),
+        cmocka_unit_test(test_versions),      cmocka_unit_test(test_streams),
+        cmocka_unit_test(test_bad_questions), cmocka_unit_test(test_not_simulated),
     };
 
     if (argc == 2 && strcmp(argv[1], "--print") == 0)

@@ -15,10 +15,10 @@ static const struct dbl_config small = {
     .name = "Simulated small device",
 };
 
-#define CASE(name)                                                                              \
-    static void test_##name(void **state)                                                       \
-    {                                                                                           \
-        on_machine(name, &small);                                                               \
+#define CASE(name)                        \
+    static void test_##name(void **state) \
+    {                                     \
+        on_machine(name, &small);         \
     }
 
 static size_t free_bytes(void)
@@ -122,9 +122,8 @@ static uint64_t pool_number(struct cu_pool *pool, int attribute)
 static void pools(struct dbl_shared *sh)
 {
     struct cu_pool *pool, *own;
-    struct cu_pool_props props = {.type = CU_ALLOCATION_PINNED,
-                                  .location = {CU_LOCATION_DEVICE, 0},
-                                  .max_bytes = 48 * MIB};
+    struct cu_pool_props props = {
+        .type = CU_ALLOCATION_PINNED, .location = {CU_LOCATION_DEVICE, 0}, .max_bytes = 48 * MIB};
     cu_devptr a, b, c;
     uint64_t zero = 0, keep = 64 * MIB;
 
@@ -172,8 +171,7 @@ static void pools(struct dbl_shared *sh)
 
 static void virtual_memory(struct dbl_shared *sh)
 {
-    struct cu_alloc_prop prop = {.type = CU_ALLOCATION_PINNED,
-                                 .location = {CU_LOCATION_DEVICE, 1}};
+    struct cu_alloc_prop prop = {.type = CU_ALLOCATION_PINNED, .location = {CU_LOCATION_DEVICE, 1}};
     struct cu_access access = {{CU_LOCATION_DEVICE, 1}, CU_ACCESS_READWRITE};
     cu_devptr range, base;
     cu_vmm one, two, same;

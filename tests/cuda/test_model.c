@@ -51,8 +51,7 @@ static void compare(struct model *m)
 {
     uint64_t value;
 
-    SAME(dbl_process_bytes(m->sh, getpid(), 0, DBL_LINEAR),
-         sum_of(m, LINEAR) + sum_of(m, PITCHED));
+    SAME(dbl_process_bytes(m->sh, getpid(), 0, DBL_LINEAR), sum_of(m, LINEAR) + sum_of(m, PITCHED));
     SAME(dbl_process_bytes(m->sh, getpid(), 0, DBL_VMM), sum_of(m, PHYSICAL));
     SAME(dbl_process_bytes(m->sh, getpid(), 0, DBL_ARRAY), sum_of(m, ARRAY));
     SAME(dbl_process_bytes(m->sh, getpid(), 0, DBL_POOL), m->reserved);
@@ -62,8 +61,7 @@ static void compare(struct model *m)
 
 static void create_physical(struct model *m, struct thing *t)
 {
-    struct cu_alloc_prop prop = {.type = CU_ALLOCATION_PINNED,
-                                 .location = {CU_LOCATION_DEVICE, 0}};
+    struct cu_alloc_prop prop = {.type = CU_ALLOCATION_PINNED, .location = {CU_LOCATION_DEVICE, 0}};
 
     t->bytes = (1 + rng_below(&m->rng, 16)) * 2 * MIB;
     OK(cuMemCreate(&t->handle, t->bytes, &prop, 0));

@@ -87,8 +87,7 @@ static void devices_agree(struct dbl_shared *sh)
     SAME(current, 0);
     SAME(nvmlGpmQueryDeviceSupport(device, &gpm), NVML_OK);
     SAME(gpm.supported, 0);
-    SAME(nvmlDeviceGetName((struct nvml_device *)&pci, text, sizeof(text)),
-         NVML_INVALID_ARGUMENT);
+    SAME(nvmlDeviceGetName((struct nvml_device *)&pci, text, sizeof(text)), NVML_INVALID_ARGUMENT);
     CHECK(strcmp(nvmlErrorString(NVML_NOT_FOUND), "Not Found") == 0);
     dbl_fail_nth(sh, DBL_FAIL_NVML, 1, NVML_GPU_IS_LOST);
     SAME(nvmlDeviceGetName(device, text, sizeof(text)), NVML_GPU_IS_LOST);
@@ -248,12 +247,12 @@ static void saved_processes_are_not_listed(struct dbl_shared *sh)
     CHECK(!ended_well(pid));
 }
 
-#define CASE(name, mode)                                                                        \
-    static void test_##name(void **state)                                                       \
-    {                                                                                           \
-        struct dbl_config config = machine(mode);                                               \
-                                                                                                \
-        on_machine(name, &config);                                                              \
+#define CASE(name, mode)                          \
+    static void test_##name(void **state)         \
+    {                                             \
+        struct dbl_config config = machine(mode); \
+                                                  \
+        on_machine(name, &config);                \
     }
 
 CASE(devices_agree, DBL_TIMESLICE)

@@ -24,12 +24,12 @@ static struct dbl_config machine(void)
     return config;
 }
 
-#define CASE(name)                                                                              \
-    static void test_##name(void **state)                                                       \
-    {                                                                                           \
-        struct dbl_config config = machine();                                                   \
-                                                                                                \
-        on_machine(name, &config);                                                              \
+#define CASE(name)                            \
+    static void test_##name(void **state)     \
+    {                                         \
+        struct dbl_config config = machine(); \
+                                              \
+        on_machine(name, &config);            \
     }
 
 /* Says over FD that it has got so far, and stays. */

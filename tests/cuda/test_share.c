@@ -72,8 +72,7 @@ static bool near(uint64_t value, uint64_t wanted, uint64_t within)
 {
     if (value + within >= wanted && value <= wanted + within)
         return true;
-    fprintf(stderr, "# %llu, wanted %llu\n", (unsigned long long)value,
-            (unsigned long long)wanted);
+    fprintf(stderr, "# %llu, wanted %llu\n", (unsigned long long)value, (unsigned long long)wanted);
     return false;
 }
 
@@ -93,9 +92,8 @@ static void slices_are_equal(struct dbl_shared *sh)
 
 static void idle_time_is_given_on(struct dbl_shared *sh)
 {
-    struct tenant tenants[] = {
-        {.kernel_ns = 100000, .sms = "108", .queue = 1, .think_ns = 9900000},
-        {.kernel_ns = 100000, .sms = "108", .queue = 100}};
+    struct tenant tenants[] = {{.kernel_ns = 100000, .sms = "108", .queue = 1, .think_ns = 9900000},
+                               {.kernel_ns = 100000, .sms = "108", .queue = 100}};
     uint64_t busy[2];
 
     play(sh, tenants, 2, 1000 * MS_NS, busy);

@@ -15,12 +15,12 @@ static struct dbl_config machine(enum dbl_mode mode)
     return config;
 }
 
-#define CASE(name)                                                                              \
-    static void test_##name(void **state)                                                       \
-    {                                                                                           \
-        struct dbl_config config = machine(DBL_TIMESLICE);                                      \
-                                                                                                \
-        on_machine(name, &config);                                                              \
+#define CASE(name)                                         \
+    static void test_##name(void **state)                  \
+    {                                                      \
+        struct dbl_config config = machine(DBL_TIMESLICE); \
+                                                           \
+        on_machine(name, &config);                         \
     }
 
 static void kernel_takes_its_time(struct dbl_shared *sh)

@@ -27,9 +27,11 @@ static void test_create_and_show(void **state)
     struct dbl_shared *sh;
     char text[2048];
 
-    assert_int_equal(tool("create", "--devices 2 --memory 40GiB --sms 72 --mode mps --clock virtual"
+    assert_int_equal(tool("create",
+                          "--devices 2 --memory 40GiB --sms 72 --mode mps --clock virtual"
                           " --context 200MiB --quantum 5000000 --name 'Simulated L40S'",
-                          text, sizeof(text)), 0);
+                          text, sizeof(text)),
+                     0);
     assert_int_equal(dbl_open(file, &sh), 0);
     assert_int_equal(dbl_config(sh)->devices, 2);
     assert_int_equal(dbl_config(sh)->mode, DBL_MPS);

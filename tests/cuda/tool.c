@@ -79,8 +79,7 @@ static bool set_option(struct dbl_config *config, const char *name, const char *
     if (strcmp(name, "--sms") == 0)
         return set_count(&config->sms, text);
     if (strcmp(name, "--name") == 0)
-        return snprintf(config->name, sizeof(config->name), "%s", text) <
-               (int)sizeof(config->name);
+        return snprintf(config->name, sizeof(config->name), "%s", text) < (int)sizeof(config->name);
     if (strcmp(name, "--host-copies") == 0) {
         config->host_copies = strcmp(text, "yes") == 0;
         return true;

@@ -56,7 +56,7 @@ static bool extend(unsigned class)
         return false;
     va.next = first + count;
     for (uint64_t u = first; u < first + count; u++)
-        va.units[u] = (struct unit){allocs, (uint8_t)class};
+        va.units[u] = (struct unit){allocs, (uint8_t) class};
     for (uint64_t i = pieces; i-- > 0;) {
         allocs[i].base = BASE + (first << UNIT_SHIFT) + (i << class);
         allocs[i].next = va.free[class];

@@ -7,25 +7,13 @@
  * to the first of those. All under driver.mutex.
  */
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
-#include "driver.h"
+#include "vmm.h"
 
 #define BASE UINT64_C(0x300000000000)
 #define UNIT_SHIFT 21
 #define UNITS (UINT64_C(1) << 23)
-#define EXPORT_MAGIC UINT64_C(0x64626c6578706f72)
-
-struct phys {
-    uint64_t bytes, id;
-    uint32_t real;
-    uint32_t handles, maps;
-    bool charged;
-    int export; /* index in the shared file, or -1 */
-    struct cu_alloc_prop prop;
-};
 
 struct mapping {
     cu_devptr base;
@@ -43,12 +31,6 @@ struct reservation {
 struct unit {
     struct reservation *reservation;
     struct mapping *mapping;
-};
-
-struct token { /* what an exported descriptor holds */
-    uint64_t magic, id, machine;
-    uint32_t index, real;
-    uint64_t bytes;
 };
 
 static struct {
@@ -74,7 +56,7 @@ static struct unit *unit_of(cu_devptr ptr)
 
 /* --- physical memory --- */
 
-static struct phys *phys_of(cu_vmm handle)
+struct phys *vmm_phys_of(cu_vmm handle)
 {
     uint32_t index = (uint32_t)handle - 1;
     struct phys *phys = index < vmm.count ? vmm.table[index] : NULL;
@@ -82,7 +64,7 @@ static struct phys *phys_of(cu_vmm handle)
     return phys != NULL && phys->id == handle && phys->handles > 0 ? phys : NULL;
 }
 
-static struct phys *phys_new(void)
+struct phys *vmm_phys_new(void)
 {
     struct phys *phys = calloc(1, sizeof(*phys));
     uint32_t at = 0;
@@ -111,36 +93,12 @@ static struct phys *phys_new(void)
     return phys;
 }
 
-/* This process lets an exported piece go; its charge moves to who holds it still. */
-static void let_go_export(struct phys *phys)
-{
-    struct dbl_export *e = &driver.sh->exports[phys->export];
-    uint32_t heir = 0;
-
-    dbl_lock(driver.sh);
-    dbl_reap(driver.sh);
-    atomic_fetch_sub(&driver.proc->ipc, 1);
-    e->holders[driver.slot / 64] &= ~(UINT64_C(1) << driver.slot % 64);
-    while (heir < DBL_PROCS && !(e->holders[heir / 64] >> heir % 64 & 1))
-        heir++;
-    if (e->owner == driver.slot) {
-        if (heir < DBL_PROCS) {
-            e->owner = heir;
-            driver.sh->procs[heir].usage[e->device].adopted += e->bytes;
-        }
-        if (!phys->charged)
-            driver.proc->usage[e->device].adopted -= e->bytes;
-    }
-    e->used = heir < DBL_PROCS;
-    dbl_unlock(driver.sh);
-}
-
-static void phys_end_if_unused(struct phys *phys)
+void vmm_phys_end_if_unused(struct phys *phys)
 {
     if (phys->handles > 0 || phys->maps > 0)
         return;
     if (phys->export >= 0)
-        let_go_export(phys);
+        vmm_export_let_go(phys);
     if (phys->charged)
         dbl_refund(driver.sh, driver.slot, phys->real, DBL_VMM, phys->bytes);
     vmm.table[(uint32_t)phys->id - 1] = NULL;
@@ -188,10 +146,10 @@ cu_result cuMemCreate(cu_vmm *ret_handle, size_t bytes, const struct cu_alloc_pr
     INJECT(DBL_FAIL_VMM);
     real = driver.visible[prop->location.id];
     pthread_mutex_lock(&driver.mutex);
-    phys = phys_new();
+    phys = vmm_phys_new();
     if (phys != NULL && dbl_charge(driver.sh, driver.slot, real, DBL_VMM, bytes) < 0) {
         phys->handles = 0;
-        phys_end_if_unused(phys);
+        vmm_phys_end_if_unused(phys);
         phys = NULL;
     }
     if (phys != NULL) {
@@ -212,10 +170,10 @@ cu_result cuMemRelease(cu_vmm handle)
     ENTER();
     INJECT(DBL_FAIL_FREE);
     pthread_mutex_lock(&driver.mutex);
-    phys = phys_of(handle);
+    phys = vmm_phys_of(handle);
     if (phys != NULL) {
         phys->handles--;
-        phys_end_if_unused(phys);
+        vmm_phys_end_if_unused(phys);
     }
     pthread_mutex_unlock(&driver.mutex);
     return phys != NULL ? CU_OK : CU_INVALID_VALUE;
@@ -249,7 +207,7 @@ cu_result cuMemGetAllocationPropertiesFromHandle(struct cu_alloc_prop *ret_prop,
     if (ret_prop == NULL)
         return CU_INVALID_VALUE;
     pthread_mutex_lock(&driver.mutex);
-    phys = phys_of(handle);
+    phys = vmm_phys_of(handle);
     if (phys != NULL)
         *ret_prop = phys->prop;
     pthread_mutex_unlock(&driver.mutex);
@@ -352,8 +310,8 @@ static cu_result map(cu_devptr ptr, uint64_t bytes, struct phys *phys)
     struct reservation *r = unit != NULL ? unit->reservation : NULL;
     struct mapping *mapping;
 
-    if (r == NULL || ptr + bytes < ptr || ptr + bytes > r->base + r->bytes ||
-        bytes > phys->bytes || any_mapped(ptr, bytes))
+    if (r == NULL || ptr + bytes < ptr || ptr + bytes > r->base + r->bytes || bytes > phys->bytes ||
+        any_mapped(ptr, bytes))
         return CU_INVALID_VALUE;
     mapping = drv_object_new(sizeof(*mapping));
     if (mapping == NULL)
@@ -377,7 +335,7 @@ cu_result cuMemMap(cu_devptr ptr, size_t bytes, size_t offset, cu_vmm handle, ui
         return CU_INVALID_VALUE;
     INJECT(DBL_FAIL_MAP);
     pthread_mutex_lock(&driver.mutex);
-    phys = phys_of(handle);
+    phys = vmm_phys_of(handle);
     if (phys != NULL)
         result = map(ptr, bytes, phys);
     pthread_mutex_unlock(&driver.mutex);
@@ -404,7 +362,7 @@ static void unmap(struct mapping *mapping)
     for (uint64_t at = 0; at < mapping->bytes; at += DRV_GRANULARITY)
         unit_of(mapping->base + at)->mapping = NULL;
     mapping->phys->maps--;
-    phys_end_if_unused(mapping->phys);
+    vmm_phys_end_if_unused(mapping->phys);
     drv_object_free(mapping);
 }
 
@@ -433,8 +391,7 @@ cu_result cuMemSetAccess(cu_devptr ptr, size_t bytes, const struct cu_access *li
     if (list == NULL || count == 0)
         return CU_INVALID_VALUE;
     for (size_t i = 0; i < count; i++)
-        if (list[i].location.type != CU_LOCATION_DEVICE ||
-            !drv_device_valid(list[i].location.id))
+        if (list[i].location.type != CU_LOCATION_DEVICE || !drv_device_valid(list[i].location.id))
             return CU_INVALID_DEVICE;
     pthread_mutex_lock(&driver.mutex);
     fits = aligned(bytes) && whole_mappings(ptr, bytes);
@@ -469,6 +426,14 @@ cu_result cuMemGetAccess(uint64_t *ret_flags, const struct cu_location *location
     return result;
 }
 
+struct phys *vmm_phys_by_export(int export)
+{
+    for (uint32_t i = 0; i < vmm.count; i++)
+        if (vmm.table[i] != NULL && vmm.table[i]->export == export)
+            return vmm.table[i];
+    return NULL;
+}
+
 bool drv_vmm_find(cu_devptr ptr, cu_devptr *ret_base, uint64_t *ret_bytes, uint32_t *ret_real)
 {
     struct unit *unit;
@@ -484,133 +449,4 @@ bool drv_vmm_find(cu_devptr ptr, cu_devptr *ret_base, uint64_t *ret_bytes, uint3
     }
     pthread_mutex_unlock(&driver.mutex);
     return found;
-}
-
-/* --- between processes --- */
-
-/* An entry of PHYS in the shared file, if it has none yet. */
-static bool share(struct phys *phys)
-{
-    if (phys->export >= 0)
-        return true;
-    dbl_lock(driver.sh);
-    for (int i = 0; i < DBL_EXPORTS && phys->export < 0; i++) {
-        struct dbl_export *e = &driver.sh->exports[i];
-
-        if (e->used)
-            continue;
-        *e = (struct dbl_export){.used = true,
-                                 .owner = driver.slot,
-                                 .device = phys->real,
-                                 .bytes = phys->bytes,
-                                 .id = driver.sh->next_export++};
-        e->holders[driver.slot / 64] |= UINT64_C(1) << driver.slot % 64;
-        atomic_fetch_add(&driver.proc->ipc, 1);
-        phys->export = i;
-    }
-    dbl_unlock(driver.sh);
-    return phys->export >= 0;
-}
-
-static uint64_t machine(void)
-{
-    uint64_t id;
-
-    memcpy(&id, driver.sh->devices[0].info.uuid, sizeof(id));
-    return id;
-}
-
-cu_result cuMemExportToShareableHandle(void *ret_handle, cu_vmm handle, int type, uint64_t flags)
-{
-    struct token token = {.magic = EXPORT_MAGIC};
-    cu_result result = CU_INVALID_VALUE;
-    struct phys *phys;
-    int fd;
-
-    ENTER();
-    if (ret_handle == NULL || flags != 0)
-        return CU_INVALID_VALUE;
-    if (type != CU_HANDLE_POSIX_FD)
-        return CU_NOT_SUPPORTED;
-    pthread_mutex_lock(&driver.mutex);
-    phys = phys_of(handle);
-    if (phys != NULL && (phys->prop.handle_types & CU_HANDLE_POSIX_FD) && share(phys)) {
-        token.index = (uint32_t)phys->export;
-        token.id = driver.sh->exports[phys->export].id;
-        token.machine = machine();
-        token.real = phys->real;
-        token.bytes = phys->bytes;
-        result = CU_OK;
-    }
-    pthread_mutex_unlock(&driver.mutex);
-    if (result != CU_OK)
-        return result;
-    fd = memfd_create("cuda-export", MFD_CLOEXEC);
-    if (fd < 0 || write(fd, &token, sizeof(token)) != (ssize_t)sizeof(token)) {
-        if (fd >= 0)
-            close(fd);
-        return CU_OPERATING_SYSTEM;
-    }
-    *(int *)ret_handle = fd;
-    return CU_OK;
-}
-
-/* What TOKEN names as a piece of this process; with driver.mutex. */
-static struct phys *adopt(const struct token *token)
-{
-    struct dbl_export *e = &driver.sh->exports[token->index];
-    struct phys *phys;
-
-    for (uint32_t i = 0; i < vmm.count; i++) {
-        phys = vmm.table[i];
-        if (phys == NULL || phys->export != (int)token->index)
-            continue;
-        phys->handles++;
-        return phys;
-    }
-    phys = phys_new();
-    if (phys == NULL)
-        return NULL;
-    dbl_lock(driver.sh);
-    dbl_reap(driver.sh);
-    if (e->used && e->id == token->id) {
-        e->holders[driver.slot / 64] |= UINT64_C(1) << driver.slot % 64;
-        atomic_fetch_add(&driver.proc->ipc, 1);
-        phys->export = (int)token->index;
-    }
-    dbl_unlock(driver.sh);
-    phys->bytes = token->bytes;
-    phys->real = token->real;
-    phys->prop = (struct cu_alloc_prop){.type = CU_ALLOCATION_PINNED,
-                                        .handle_types = CU_HANDLE_POSIX_FD,
-                                        .location = {CU_LOCATION_DEVICE, 0}};
-    for (int d = 0; d < driver.count; d++)
-        if (driver.visible[d] == token->real)
-            phys->prop.location.id = d;
-    if (phys->export >= 0)
-        return phys;
-    phys->handles = 0;
-    phys_end_if_unused(phys);
-    return NULL;
-}
-
-cu_result cuMemImportFromShareableHandle(cu_vmm *ret_handle, void *handle, int type)
-{
-    struct token token = {0};
-    struct phys *phys;
-
-    ENTER();
-    if (ret_handle == NULL)
-        return CU_INVALID_VALUE;
-    if (type != CU_HANDLE_POSIX_FD)
-        return CU_NOT_SUPPORTED;
-    if (pread((int)(intptr_t)handle, &token, sizeof(token), 0) != (ssize_t)sizeof(token) ||
-        token.magic != EXPORT_MAGIC || token.machine != machine() || token.index >= DBL_EXPORTS)
-        return CU_INVALID_VALUE;
-    pthread_mutex_lock(&driver.mutex);
-    phys = adopt(&token);
-    if (phys != NULL)
-        *ret_handle = phys->id;
-    pthread_mutex_unlock(&driver.mutex);
-    return phys != NULL ? CU_OK : CU_INVALID_VALUE;
 }
