@@ -78,11 +78,25 @@ bool exact_simple(const struct prop_workload *p)
     return true;
 }
 
+static bool shares_devices(const struct sched_request *q)
+{
+    return q->mig_count == 0 && q->device_count > 0 && q->device_milli < 1000;
+}
+
 bool exact_whole(const struct prop_workload *p, const struct exact_next *next)
 {
+    const struct sched_request *shared = NULL;
     for (uint32_t g = 0; g < p->decl.group_count; g++) {
         if (p->decl.groups[g].required != NULL)
             return false;
+    }
+    for (uint32_t t = 0; t < p->decl.task_count; t++) {
+        const struct sched_request *q = p->decl.tasks[t].request;
+        if (!shares_devices(q))
+            continue;
+        if (shared != NULL && shared != q)
+            return false;
+        shared = q;
     }
     return next->total == prop_count(p, PROP_PENDING);
 }

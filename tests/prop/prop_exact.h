@@ -35,8 +35,8 @@ bool exact_next(const struct prop_world *w, const struct prop_workload *p,
  * does not go back on that when there is none for the next. */
 bool exact_simple(const struct prop_workload *p);
 
-/* All that waits of it starts together, and no group has a domain of its own: whatever its tasks
- * ask for, there is no choice of tasks. */
+/* All that waits of it starts together, no group has a domain of its own, and at most one of its
+ * requests shares devices: whatever its tasks ask for, there is no choice but of nodes. */
 bool exact_whole(const struct prop_workload *p, const struct exact_next *next);
 
 /* Is there any way to start what would start next: gates open, every task placed? ACCEPT (or
