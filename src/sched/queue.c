@@ -381,6 +381,7 @@ static void lot_update(struct sched *s, struct lot *lot)
             return;
         }
         line->head = NULL;
+        lot->passed = 0; /* whoever comes next is tried from the first group on */
         return;
     }
     if (line->state == LINE_PARKED) {

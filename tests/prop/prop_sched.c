@@ -22,6 +22,7 @@ static const uint64_t kept[] = {
     10684,                           /* a line was parked with a younger head */
     15885,                           /* a promise outlived the minimum of a group */
     18975,                           /* a back-off of old ended a move */
+    107421,                          /* a lot that was empty went on behind its last group */
     57301,                           /* a turn without end */
     33388,                           /* a gang of unlike tasks had places and was not given them */
 };
