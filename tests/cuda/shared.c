@@ -232,8 +232,8 @@ static void release_slot(struct dbl_shared *sh, uint32_t slot)
         if (sh->waiters[w].proc == slot + 1)
             sh->waiters[w].proc = 0;
     for (uint32_t d = 0; d < DBL_DEVICES; d++)
-        if (sh->devices[d].current == slot + 1)
-            sh->devices[d].current = 0;
+        if (sh->devices[d].turn.current == slot + 1)
+            sh->devices[d].turn.current = 0;
     atomic_store(&proc->live, 0);
 }
 

@@ -129,10 +129,15 @@ struct dbl_proc {
     struct dbl_op ops[DBL_OPS];
 };
 
+/* Who may run in time slices. */
+struct dbl_turn {
+    uint32_t current;                /* slot + 1 */
+    uint64_t slice_end, stall_until; /* until then nobody runs: a switch takes its time */
+};
+
 struct dbl_device {
     struct dbl_device_info info;
-    uint32_t current; /* slot + 1 that has the time slice */
-    uint64_t slice_end, stall_until;
+    struct dbl_turn turn;
     struct dbl_meter meter;
 };
 

@@ -288,22 +288,22 @@ static uint32_t next_in_turn(struct dbl_shared *sh, uint32_t device, uint32_t af
 /* Whose turn it is on DEVICE at NOW: slot + 1, 0 for nobody or while a switch takes its time. */
 static uint32_t arbitrate(struct dbl_shared *sh, uint32_t device, uint64_t now)
 {
-    struct dbl_device *d = &sh->devices[device];
-    bool working = d->current != 0 && has_kernels(sh, d->current - 1, device);
+    struct dbl_turn *turn = &sh->devices[device].turn;
+    bool working = turn->current != 0 && has_kernels(sh, turn->current - 1, device);
     uint32_t next;
 
-    if (!working || now >= d->slice_end) {
-        next = next_in_turn(sh, device, d->current);
+    if (!working || now >= turn->slice_end) {
+        next = next_in_turn(sh, device, turn->current);
         if (next == 0)
             return 0;
-        if (next != d->current && d->current != 0)
-            d->stall_until = now + sh->config.switch_ns;
-        if (next != d->current || now >= d->slice_end)
-            d->slice_end =
-                now + sh->config.quantum_ns + (next != d->current ? sh->config.switch_ns : 0);
-        d->current = next;
+        if (next != turn->current && turn->current != 0)
+            turn->stall_until = now + sh->config.switch_ns;
+        if (next != turn->current || now >= turn->slice_end)
+            turn->slice_end =
+                now + sh->config.quantum_ns + (next != turn->current ? sh->config.switch_ns : 0);
+        turn->current = next;
     }
-    return now < d->stall_until ? 0 : d->current;
+    return now < turn->stall_until ? 0 : turn->current;
 }
 
 /* SMs of DEVICE that slot I may use. */
@@ -388,12 +388,12 @@ static uint64_t step_end(struct dbl_shared *sh, uint64_t now, const struct set *
         const struct dbl_device *device = &sh->devices[d];
         uint64_t turn;
 
-        if (device->current == 0 || !has_kernels(sh, device->current - 1, d))
+        if (device->turn.current == 0 || !has_kernels(sh, device->turn.current - 1, d))
             continue;
-        if (now < device->stall_until)
-            turn = device->stall_until;
-        else if (next_in_turn(sh, d, device->current) != device->current)
-            turn = device->slice_end;
+        if (now < device->turn.stall_until)
+            turn = device->turn.stall_until;
+        else if (next_in_turn(sh, d, device->turn.current) != device->turn.current)
+            turn = device->turn.slice_end;
         else
             continue;
         if (turn < end)
@@ -498,11 +498,19 @@ void dbl_sim_run(struct dbl_shared *sh)
 
 uint64_t dbl_sim_next(struct dbl_shared *sh)
 {
+    struct dbl_turn turns[DBL_DEVICES];
     struct set set;
+    uint64_t next;
 
     if (sh->config.mode == DBL_BENCH || !anything(sh))
         return DBL_NEVER;
     settle(sh, sh->sim_ns);
+    for (uint32_t d = 0; d < sh->config.devices; d++)
+        turns[d] = sh->devices[d].turn;
     collect(sh, sh->sim_ns, &set);
-    return step_end(sh, sh->sim_ns, &set);
+    next = step_end(sh, sh->sim_ns, &set);
+    /* Whose turn it is is settled when time goes on, not by who asks first at one instant. */
+    for (uint32_t d = 0; d < sh->config.devices; d++)
+        sh->devices[d].turn = turns[d];
+    return next;
 }

@@ -2,6 +2,7 @@
 /* Several processes on one device: who gets how much of it. Virtual clock, all in lockstep. */
 #include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "harness.h"
 
@@ -66,6 +67,43 @@ static void play(struct dbl_shared *sh, struct tenant *tenants, int count, uint6
     for (int i = 0; i < count; i++)
         CHECK(!ended_well(pids[i]));
     SAME(dbl_processes(sh), 0);
+}
+
+/* Three unlike tenants that begin in a known order, looked at every millisecond. */
+static uint64_t hash_of_play(struct dbl_shared *sh)
+{
+    struct tenant tenants[] = {
+        {.kernel_ns = 300000, .sms = "108", .queue = 7, .think_ns = 700000},
+        {.kernel_ns = 4700000, .sms = "10", .queue = 1, .think_ns = 100000},
+        {.kernel_ns = 110000, .sms = "60", .queue = 30}};
+    uint64_t hash = 0, start = dbl_now(sh);
+    pid_t pids[3];
+
+    dbl_actors(sh, 4);
+    for (uint32_t i = 0; i < 3; i++) {
+        tenants[i].sh = sh;
+        tenants[i].until = start + 1000 * MS_NS;
+        pids[i] = spawn(work, &tenants[i]);
+        while (dbl_processes(sh) <= i)
+            usleep(1000);
+    }
+    for (uint64_t ms = 1; ms <= 200; ms++) {
+        dbl_sleep_until(sh, start + ms * MS_NS);
+        for (int i = 0; i < 3; i++)
+            hash = hash * UINT64_C(1099511628211) + dbl_busy_ns(sh, pids[i], 0);
+    }
+    for (int i = 0; i < 3; i++) {
+        kill(pids[i], SIGKILL);
+        CHECK(!ended_well(pids[i]));
+    }
+    return hash;
+}
+
+static uint64_t *seen_hash; /* shared with the case's process */
+
+static void play_once(struct dbl_shared *sh)
+{
+    *seen_hash = hash_of_play(sh);
 }
 
 static bool near(uint64_t value, uint64_t wanted, uint64_t within)
@@ -169,6 +207,23 @@ static void test_slices_are_equal(void **state)
     on_machine(slices_are_equal, &config);
 }
 
+static void test_a_play_repeats(void **state)
+{
+    struct dbl_config config = machine(DBL_TIMESLICE);
+    uint64_t first;
+
+    seen_hash = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(seen_hash, MAP_FAILED);
+    on_machine(play_once, &config);
+    first = *seen_hash;
+    assert_int_not_equal(first, 0);
+    for (int again = 0; again < 3; again++) {
+        on_machine(play_once, &config);
+        assert_int_equal(*seen_hash, first);
+    }
+    munmap(seen_hash, 4096);
+}
+
 static void test_idle_time_is_given_on(void **state)
 {
     struct dbl_config config = machine(DBL_TIMESLICE);
@@ -203,7 +258,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_slices_are_equal), cmocka_unit_test(test_idle_time_is_given_on),
         cmocka_unit_test(test_mps_shares_sms),   cmocka_unit_test(test_mps_percentages),
-        cmocka_unit_test(test_a_switch_costs),
+        cmocka_unit_test(test_a_switch_costs),   cmocka_unit_test(test_a_play_repeats),
     };
 
     return cmocka_run_group_tests_name("cuda share", tests, NULL, NULL);
