@@ -72,10 +72,9 @@ static void play(struct dbl_shared *sh, struct tenant *tenants, int count, uint6
 /* Three unlike tenants that begin in a known order, looked at every millisecond. */
 static uint64_t hash_of_play(struct dbl_shared *sh)
 {
-    struct tenant tenants[] = {
-        {.kernel_ns = 300000, .sms = "108", .queue = 7, .think_ns = 700000},
-        {.kernel_ns = 4700000, .sms = "10", .queue = 1, .think_ns = 100000},
-        {.kernel_ns = 110000, .sms = "60", .queue = 30}};
+    struct tenant tenants[] = {{.kernel_ns = 300000, .sms = "108", .queue = 7, .think_ns = 700000},
+                               {.kernel_ns = 4700000, .sms = "10", .queue = 1, .think_ns = 100000},
+                               {.kernel_ns = 110000, .sms = "60", .queue = 30}};
     uint64_t hash = 0, start = dbl_now(sh);
     pid_t pids[3];
 
@@ -176,10 +175,9 @@ static void one_kernel(void *arg)
     dbl_actor_leave(timed->sh);
 }
 
-static void mps_percentages(struct dbl_shared *sh)
+/* Two processes with one kernel of 10 ms each, at the same time. */
+static void two_kernels(struct dbl_shared *sh, struct timed *timed)
 {
-    /* Of 108 SMs, 25% are 27: a kernel that fills 108 takes four times as long. */
-    struct timed timed[] = {{sh, "25", "108", 40 * MS_NS}, {sh, "75", "81", 10 * MS_NS}};
     pid_t pids[2];
 
     dbl_actors(sh, 2);
@@ -187,6 +185,19 @@ static void mps_percentages(struct dbl_shared *sh)
         pids[i] = spawn(one_kernel, &timed[i]);
     CHECK(ended_well(pids[0]));
     CHECK(ended_well(pids[1]));
+}
+
+static void mps_percentages(struct dbl_shared *sh)
+{
+    /* Of 108 SMs, 25% are 27: a kernel that fills 108 takes four times as long. */
+    struct timed apart[] = {{sh, "25", "108", 40 * MS_NS}, {sh, "75", "81", 10 * MS_NS}};
+    /* Both want all: half each. Two thirds and one third of what both want: as much of it. */
+    struct timed halves[] = {{sh, "100", "108", 20 * MS_NS}, {sh, "100", "108", 20 * MS_NS}};
+    struct timed thirds[] = {{sh, "100", "108", 15 * MS_NS}, {sh, "100", "54", 15 * MS_NS}};
+
+    two_kernels(sh, apart);
+    two_kernels(sh, halves);
+    two_kernels(sh, thirds);
 }
 
 static void a_switch_costs(struct dbl_shared *sh)

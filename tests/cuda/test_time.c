@@ -169,6 +169,32 @@ static void streams_wait_for_events(struct dbl_shared *sh)
     OK(cuEventDestroy_v2(event));
 }
 
+/* What is left of an event's last owner is not taken for the next one's. */
+static void events_are_used_again(struct dbl_shared *sh)
+{
+    struct cu_event *event, *other;
+    struct cu_function *kernel;
+    float ms;
+
+    begin_on(0);
+    kernel = kernel_of(10 * MS_NS, "10");
+    OK(launch_in(kernel, NULL));
+    for (int i = 0; i < DBL_EVENTS; i++) {
+        OK(cuEventCreate(&event, 0));
+        if (i % 100 == 0)
+            OK(cuEventRecord(event, NULL));
+        OK(cuEventDestroy_v2(event));
+    }
+    OK(cuEventCreate(&event, 0));
+    OK(cuEventCreate(&other, 0));
+    SAME(cuEventElapsedTime(&ms, event, event), CU_INVALID_HANDLE);
+    OK(cuEventQuery(other));
+    OK(cuEventRecord(event, NULL));
+    SAME(cuEventQuery(event), CU_NOT_READY);
+    dbl_advance(sh, 10 * MS_NS);
+    OK(cuEventQuery(event));
+}
+
 static void full_queue_blocks(struct dbl_shared *sh)
 {
     uint64_t start = dbl_now(sh);
@@ -311,6 +337,7 @@ CASE(clock_follows_the_waiter)
 CASE(streams_share_the_device)
 CASE(legacy_stream_waits_for_all)
 CASE(streams_wait_for_events)
+CASE(events_are_used_again)
 CASE(full_queue_blocks)
 CASE(host_functions_run_in_order)
 CASE(every_way_to_launch)
@@ -324,6 +351,7 @@ int main(void)
         cmocka_unit_test(test_streams_share_the_device),
         cmocka_unit_test(test_legacy_stream_waits_for_all),
         cmocka_unit_test(test_streams_wait_for_events),
+        cmocka_unit_test(test_events_are_used_again),
         cmocka_unit_test(test_full_queue_blocks),
         cmocka_unit_test(test_host_functions_run_in_order),
         cmocka_unit_test(test_every_way_to_launch),
