@@ -64,7 +64,7 @@ cu_result cuCheckpointProcessGetRestoreThreadId(int pid, int *ret_tid)
     if (result == CU_OK && proc_of(slot)->service_tid == 0)
         result = CU_NOT_INITIALIZED;
     if (result == CU_OK)
-        *ret_tid = proc_of(slot)->service_tid;
+        *ret_tid = (int)proc_of(slot)->service_tid;
     dbl_unlock(driver.sh);
     return result;
 }

@@ -88,7 +88,8 @@ static void hold_saved(void)
 
 static void *serve(void *unused)
 {
-    driver.proc->service_tid = gettid();
+    atomic_store(&driver.proc->service_tid, (uint32_t)gettid());
+    dbl_futex_wake(&driver.proc->service_tid);
     for (;;) {
         uint32_t command = atomic_load(&driver.proc->command);
         uint64_t nap = NAP_NS * 5;
@@ -128,6 +129,9 @@ cu_result drv_service_start(void)
         service.running = error == 0;
         if (error == 0)
             pthread_detach(thread);
+        /* It can be asked for as soon as there is a context. */
+        while (error == 0 && atomic_load(&driver.proc->service_tid) == 0)
+            dbl_futex_wait(&driver.proc->service_tid, 0, NAP_NS);
     }
     pthread_mutex_unlock(&service.mutex);
     return error == 0 ? CU_OK : CU_OPERATING_SYSTEM;

@@ -114,9 +114,9 @@ struct dbl_proc {
     uint64_t namespace; /* inode of its pid namespace */
     uint64_t image;     /* random number of this exec */
     uint64_t born_ns;
-    uint32_t host_calls; /* functions of the host that run or are to run */
-    uint32_t percent;    /* of the SMs it may use under MPS */
-    int32_t service_tid;
+    uint32_t host_calls;             /* functions of the host that run or are to run */
+    uint32_t percent;                /* of the SMs it may use under MPS */
+    _Atomic uint32_t service_tid;    /* thread of the driver in it; 0: none yet */
     uint64_t order;                  /* of the last op */
     uint64_t busy[DBL_STREAMS / 64]; /* streams that are not empty */
     uint32_t streams_high, ops_high, ops_free, ops_count;
