@@ -59,11 +59,13 @@ static bool could_clear(const struct alternatives *a, const struct node *n)
     if (!job->uniform)
         return true;
     uint32_t idle = n->idle[VIEW_THEN], whole = shape_whole(job->tasks[0].shape);
+    if (n->whole_count < whole || !fit_accepts(n, job->tasks[0].shape))
+        return false; /* before its tasks are looked at: most nodes are of another kind */
     for (const struct task *t = n->tasks; t != NULL && idle < whole; t = t->next)
         if (t->phase == TASK_RUNNING && t->workload->in_running &&
             t->workload->group->team->gives == a->e->searches)
             idle += t->device_count;
-    return idle >= whole && fit_accepts(n, job->tasks[0].shape);
+    return idle >= whole;
 }
 
 /* In a large cluster from where the last look ended, and the cheapest of a few is enough. Where it
