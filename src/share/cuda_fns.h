@@ -204,6 +204,9 @@ typedef cu_result fn_cuGraphAddMemcpyNode(struct cu_node **ret_node, struct cu_g
 typedef cu_result fn_cuGraphAddMemsetNode(struct cu_node **ret_node, struct cu_graph *graph,
                                           struct cu_node *const *after, size_t count,
                                           const struct cu_memset_node *params, struct cu_ctx *ctx);
+typedef cu_result fn_cuGraphAddChildGraphNode(struct cu_node **ret_node, struct cu_graph *graph,
+                                              struct cu_node *const *after, size_t count,
+                                              struct cu_graph *child);
 typedef cu_result fn_cuGraphAddMemAllocNode(struct cu_node **ret_node, struct cu_graph *graph,
                                             struct cu_node *const *after, size_t count,
                                             struct cu_alloc_node *params);

@@ -80,7 +80,7 @@ static cu_result drain(uint32_t slot, uint64_t deadline)
         dbl_sim_run(driver.sh);
         if (!atomic_load(&proc->live))
             return CU_NOT_INITIALIZED; /* it died meanwhile */
-        if (atomic_load(&proc->inside) == 0 && dbl_proc_idle(proc, 0, -1))
+        if (atomic_load(&proc->inside) == 0 && dbl_proc_idle(proc))
             return CU_OK;
         if (dbl_now(driver.sh) >= deadline)
             return CU_NOT_READY;

@@ -67,8 +67,8 @@
  *  - Managed memory lies on the host until it is prefetched or a kernel of its process runs; then
  *    all of it moves that fits, at `pagein_bytes_per_s`, and none is evicted again but by a
  *    prefetch to the host or a free.
- *  - Branches of a graph run one after the other. Child, conditional and event nodes, updates
- *    and clones of graphs are not simulated.
+ *  - Branches of a graph run one after the other. Conditional and event nodes, updates and
+ *    clones of graphs are not simulated; a child graph must not allocate or free.
  *  - A restore that finds too little memory leaves the target CHECKPOINTED, to be tried again.
  *    Managed or shared memory, MPS and failures asked for by a test end it as FAILED.
  *  - Copies do not check their addresses. Pools and events of other processes, multicast, green

@@ -73,7 +73,7 @@ struct cu_stream {
     struct cu_ctx *ctx;
     unsigned flags;
     int priority;
-    bool legacy, per_thread;
+    bool legacy;
     uint64_t id;
     struct drv_capture *_Atomic capture;
     struct cu_node **deps; /* while capturing: what the next node comes after */
@@ -103,11 +103,8 @@ struct cu_function {
 };
 
 struct drv_launch {
-    struct cu_function *function;
-    uint64_t blocks;
     uint64_t duration_ns;
     uint32_t sms;
-    bool cooperative;
 };
 
 /* The one driver of this process. */
@@ -285,8 +282,8 @@ cu_result drv_submit_host(struct cu_stream *stream, cu_host_fn *fn, cu_stream_ca
 /* --- launches (launch.c). --- */
 
 /* Cost of FUNCTION with BLOCKS blocks; PARAMS may be NULL. */
-cu_result drv_launch_cost(struct cu_function *function, uint64_t blocks, bool cooperative,
-                          void **params, struct drv_launch *ret_launch);
+cu_result drv_launch_cost(struct cu_function *function, uint64_t blocks, void **params,
+                          struct drv_launch *ret_launch);
 cu_result drv_launch(struct cu_stream *stream, const struct drv_launch *launch);
 /* Whether FUNCTION is one. */
 #define DRV_FUNCTION_MAGIC UINT32_C(0x46756e63)

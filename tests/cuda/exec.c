@@ -27,6 +27,38 @@ struct cu_graph_exec {
     struct step steps[];
 };
 
+/* Steps of GRAPH, those of child graphs in the place of their nodes. */
+static size_t steps_of(const struct cu_graph *graph)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < graph->count; i++)
+        count += graph->nodes[i]->child != NULL ? steps_of(graph->nodes[i]->child) : 1;
+    return count;
+}
+
+static void add_steps(struct cu_graph_exec *exec, const struct cu_graph *graph)
+{
+    for (size_t i = 0; i < graph->count; i++) {
+        const struct cu_node *node = graph->nodes[i];
+        struct step *step;
+
+        if (node->child != NULL) {
+            add_steps(exec, node->child);
+            continue;
+        }
+        step = &exec->steps[exec->count++];
+        *step = (struct step){node->type, node->launch, node->copy_ns, node->fn,
+                              node->data, node->alloc,  node->ptr,     0};
+        if (node->alloc != NULL) {
+            step->bytes = node->alloc->bytes;
+            drv_graph_address_ref(node->alloc);
+        }
+        if (node->type == CU_NODE_MEM_ALLOC || node->type == CU_NODE_MEM_FREE)
+            exec->memory = true;
+    }
+}
+
 static cu_result instantiate(struct cu_graph_exec **ret_exec, struct cu_graph *graph,
                              uint64_t flags)
 {
@@ -38,25 +70,13 @@ static cu_result instantiate(struct cu_graph_exec **ret_exec, struct cu_graph *g
         return result;
     if (ret_exec == NULL || !graph_valid(graph) || flags > 15)
         return CU_INVALID_VALUE;
-    exec = drv_object_new(sizeof(*exec) + graph->count * sizeof(exec->steps[0]));
+    exec = drv_object_new(sizeof(*exec) + steps_of(graph) * sizeof(exec->steps[0]));
     if (exec == NULL)
         return CU_OUT_OF_MEMORY;
     exec->magic = MAGIC;
     exec->flags = flags;
     exec->ctx = ctx;
-    exec->count = graph->count;
-    for (size_t i = 0; i < graph->count; i++) {
-        const struct cu_node *node = graph->nodes[i];
-
-        exec->steps[i] = (struct step){node->type, node->launch, node->copy_ns, node->fn,
-                                       node->data, node->alloc,  node->ptr,     0};
-        if (node->alloc != NULL) {
-            exec->steps[i].bytes = node->alloc->bytes;
-            drv_graph_address_ref(node->alloc);
-        }
-        if (node->type == CU_NODE_MEM_ALLOC || node->type == CU_NODE_MEM_FREE)
-            exec->memory = true;
-    }
+    add_steps(exec, graph);
     *ret_exec = exec;
     return CU_OK;
 }

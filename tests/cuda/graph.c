@@ -110,6 +110,47 @@ cu_result graph_alloc_address(struct cu_ctx *ctx, uint64_t bytes, struct cu_node
     return CU_OK;
 }
 
+/* A copy of GRAPH, or NULL: also when it allocates or frees, which a child graph must not. */
+static struct cu_graph *graph_copy(const struct cu_graph *graph)
+{
+    struct cu_graph *copy = graph_new();
+
+    for (size_t i = 0; copy != NULL && i < graph->count; i++) {
+        const struct cu_node *from = graph->nodes[i];
+        struct cu_node *to = NULL;
+        bool well = from->type != CU_NODE_MEM_ALLOC && from->type != CU_NODE_MEM_FREE &&
+                    graph_add(copy, from->type, NULL, 0, &to) == CU_OK;
+
+        if (well && from->child != NULL) {
+            to->child = graph_copy(from->child);
+            well = to->child != NULL;
+        }
+        if (!well) {
+            graph_free(copy);
+            return NULL;
+        }
+        to->launch = from->launch;
+        to->copy_ns = from->copy_ns;
+        to->fn = from->fn;
+        to->data = from->data;
+    }
+    return copy;
+}
+
+static cu_result add_child(struct cu_node **ret_node, struct cu_graph *graph,
+                           struct cu_node *const *after, size_t count, struct cu_graph *child)
+{
+    cu_result result;
+
+    if (!graph_valid(child))
+        return CU_INVALID_VALUE;
+    result = graph_add(graph, CU_NODE_GRAPH, after, count, ret_node);
+    if (result != CU_OK)
+        return result;
+    (*ret_node)->child = graph_copy(child);
+    return (*ret_node)->child != NULL ? CU_OK : take_back(graph, CU_NOT_SUPPORTED);
+}
+
 cu_result cuGraphCreate(struct cu_graph **ret_graph, unsigned flags)
 {
     struct cu_graph *graph;
@@ -148,7 +189,7 @@ static cu_result add_kernel(struct cu_node **ret_node, struct cu_graph *graph,
     result = graph_add(graph, CU_NODE_KERNEL, after, count, ret_node);
     if (result != CU_OK)
         return result;
-    result = drv_launch_cost(function, blocks, false, p->params, &(*ret_node)->launch);
+    result = drv_launch_cost(function, blocks, p->params, &(*ret_node)->launch);
     return result == CU_OK ? CU_OK : take_back(graph, result);
 }
 
@@ -287,6 +328,14 @@ cu_result cuGraphAddMemFreeNode(struct cu_node **ret_node, struct cu_graph *grap
     return add_free(ret_node, graph, after, count, ptr);
 }
 
+cu_result cuGraphAddChildGraphNode(struct cu_node **ret_node, struct cu_graph *graph,
+                                   struct cu_node *const *after, size_t count,
+                                   struct cu_graph *child)
+{
+    ENTER();
+    return add_child(ret_node, graph, after, count, child);
+}
+
 static cu_result add_any(struct cu_node **ret_node, struct cu_graph *graph,
                          struct cu_node *const *after, size_t count, struct cu_node_params *p)
 {
@@ -303,6 +352,8 @@ static cu_result add_any(struct cu_node **ret_node, struct cu_graph *graph,
                         p->memset.width * p->memset.element_bytes * p->memset.height);
     case CU_NODE_HOST:
         return add_host(ret_node, graph, after, count, &p->host);
+    case CU_NODE_GRAPH:
+        return add_child(ret_node, graph, after, count, p->child.graph);
     case CU_NODE_EMPTY:
         return graph_add(graph, p->type, after, count, ret_node);
     case CU_NODE_MEM_ALLOC:

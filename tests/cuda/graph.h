@@ -25,7 +25,6 @@ struct cu_node {
     void *data;
     struct drv_alloc *alloc; /* MEM_ALLOC */
     cu_devptr ptr;           /* MEM_ALLOC, MEM_FREE */
-    struct cu_event *event;  /* EVENT_RECORD, WAIT_EVENT */
     struct cu_graph *child;  /* GRAPH: a copy, owned */
 };
 

@@ -12,8 +12,8 @@ struct shape {
     unsigned grid[3], block[3];
 };
 
-cu_result drv_launch_cost(struct cu_function *function, uint64_t blocks, bool cooperative,
-                          void **params, struct drv_launch *ret_launch)
+cu_result drv_launch_cost(struct cu_function *function, uint64_t blocks, void **params,
+                          struct drv_launch *ret_launch)
 {
     uint64_t sms = driver.bench ? 1 : dbl_info(driver.sh, 0)->sms;
     uint64_t duration = function->duration_ns;
@@ -29,11 +29,7 @@ cu_result drv_launch_cost(struct cu_function *function, uint64_t blocks, bool co
         sms = blocks < sms ? blocks : sms;
     else
         sms = function->sms;
-    *ret_launch = (struct drv_launch){.function = function,
-                                      .blocks = blocks,
-                                      .duration_ns = duration,
-                                      .sms = (uint32_t)sms,
-                                      .cooperative = cooperative};
+    *ret_launch = (struct drv_launch){.duration_ns = duration, .sms = (uint32_t)sms};
     return CU_OK;
 }
 
@@ -89,7 +85,7 @@ static cu_result launch(struct cu_function *function, const struct shape *shape,
     INJECT(DBL_FAIL_LAUNCH);
     if (cooperative && too_large(stream, shape, blocks))
         return CU_COOPERATIVE_LAUNCH_TOO_LARGE;
-    result = drv_launch_cost(function, blocks, cooperative, params, &cost);
+    result = drv_launch_cost(function, blocks, params, &cost);
     if (result != CU_OK)
         return result;
     return drv_capturing(stream) ? drv_capture_kernel(stream, &cost) : drv_launch(stream, &cost);

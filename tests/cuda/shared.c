@@ -280,7 +280,6 @@ int dbl_claim(struct dbl_shared *sh, uint32_t *ret_slot)
         if (atomic_load(&proc->live))
             continue;
         wipe_slot(proc);
-        proc->born_ns = dbl_now(sh);
         if (fcntl(mapping.fd, F_SETLK, &lock) < 0) {
             error = -errno;
             break;

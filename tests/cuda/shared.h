@@ -65,7 +65,6 @@ struct dbl_window {
 struct dbl_meter {
     uint64_t busy_ns; /* at least one kernel was on the device */
     uint64_t sm_ns;
-    uint64_t last_busy_ns; /* when it was last busy */
     struct dbl_window windows[DBL_WINDOWS];
 };
 
@@ -110,10 +109,9 @@ struct dbl_proc {
     _Atomic uint32_t managed; /* live managed allocations */
     _Atomic uint32_t ipc;     /* memory shared with other processes */
     _Atomic uint32_t contexts;
-    int32_t pid;        /* as it sees itself */
-    uint64_t namespace; /* inode of its pid namespace */
-    uint64_t image;     /* random number of this exec */
-    uint64_t born_ns;
+    int32_t pid;                     /* as it sees itself */
+    uint64_t namespace;              /* inode of its pid namespace */
+    uint64_t image;                  /* random number of this exec */
     uint32_t host_calls;             /* functions of the host that run or are to run */
     uint32_t percent;                /* of the SMs it may use under MPS */
     _Atomic uint32_t service_tid;    /* thread of the driver in it; 0: none yet */
@@ -248,9 +246,8 @@ void dbl_sim_run(struct dbl_shared *sh);
 /* When the next thing will happen by itself, DBL_NEVER if nothing. With the mutex, after a run. */
 uint64_t dbl_sim_next(struct dbl_shared *sh);
 
-/* Nothing is left to do in STREAM; in no stream of CONTEXT (0: of any) on DEVICE (-1: on any). */
-bool dbl_stream_idle(const struct dbl_proc *proc, uint32_t stream);
-bool dbl_proc_idle(const struct dbl_proc *proc, uint32_t context, int device);
+/* Nothing is left to do in any stream of PROC. With the mutex. */
+bool dbl_proc_idle(const struct dbl_proc *proc);
 
 /* Rebuilds the lists of PROC from their heads, after a death in the middle. */
 void dbl_repair(struct dbl_proc *proc);

@@ -32,21 +32,9 @@ struct set {
     struct run runs[RUNS_MAX];
 };
 
-bool dbl_stream_idle(const struct dbl_proc *proc, uint32_t stream)
+bool dbl_proc_idle(const struct dbl_proc *proc)
 {
-    return proc->streams[stream].head == 0;
-}
-
-bool dbl_proc_idle(const struct dbl_proc *proc, uint32_t context, int device)
-{
-    for (uint32_t s = 0; s < proc->streams_high; s++) {
-        const struct dbl_stream *stream = &proc->streams[s];
-
-        if (stream->head != 0 && (context == 0 || stream->context == context) &&
-            (device < 0 || stream->device == device))
-            return false;
-    }
-    return true;
+    return proc->ops_count == 0;
 }
 
 void dbl_op_drop(struct dbl_proc *proc, uint32_t op)
@@ -407,7 +395,6 @@ static void meter_add(struct dbl_meter *meter, uint64_t window_ns, uint64_t from
 {
     meter->busy_ns += ns;
     meter->sm_ns += ns * sms;
-    meter->last_busy_ns = from + ns;
     while (ns > 0) {
         uint64_t index = from / window_ns;
         uint64_t left = (index + 1) * window_ns - from;

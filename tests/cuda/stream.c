@@ -110,8 +110,6 @@ static struct cu_stream *thread_stream(struct cu_ctx *ctx)
     pthread_once(&streams.once, make_key);
     pthread_setspecific(streams.key, &drv_thread);
     *slot = drv_stream_new(ctx, 0, 0, false);
-    if (*slot != NULL)
-        (*slot)->per_thread = true;
     return *slot;
 }
 

@@ -272,6 +272,33 @@ static void graphs_by_hand(struct dbl_shared *sh)
     OK(cuGraphDestroy(graph));
 }
 
+static void child_graphs(struct dbl_shared *sh)
+{
+    struct cu_kernel_node kernel = {NULL, 1, 1, 1, 128, 1, 1};
+    struct cu_node *node, *after;
+    struct cu_graph *child, *graph;
+    struct cu_graph_exec *exec;
+
+    begin_on(0);
+    dbl_actors(sh, 1);
+    kernel.function = kernel_of(MS_NS, "1");
+    OK(cuGraphCreate(&child, 0));
+    OK(cuGraphAddKernelNode_v2(&node, child, NULL, 0, &kernel));
+    OK(cuGraphAddKernelNode_v2(&after, child, &node, 1, &kernel));
+    OK(cuGraphCreate(&graph, 0));
+    OK(cuGraphAddChildGraphNode(&node, graph, NULL, 0, child));
+    OK(cuGraphAddChildGraphNode(&after, graph, &node, 1, child));
+    OK(cuGraphAddKernelNode_v2(&node, graph, &after, 1, &kernel));
+    OK(cuGraphDestroy(child));
+    OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    OK(cuGraphLaunch(exec, NULL));
+    OK(cuCtxSynchronize());
+    SAME(dbl_busy_ns(sh, 0, 0), 5 * MS_NS);
+    OK(cuGraphExecDestroy(exec));
+    OK(cuGraphDestroy(graph));
+}
+
+CASE(child_graphs)
 CASE(captured_and_launched)
 CASE(streams_join_by_events)
 CASE(what_spoils_a_capture)
@@ -283,7 +310,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_captured_and_launched), cmocka_unit_test(test_streams_join_by_events),
         cmocka_unit_test(test_what_spoils_a_capture), cmocka_unit_test(test_memory_of_graphs),
-        cmocka_unit_test(test_graphs_by_hand),
+        cmocka_unit_test(test_graphs_by_hand),        cmocka_unit_test(test_child_graphs),
     };
 
     return cmocka_run_group_tests_name("cuda capture", tests, NULL, NULL);
