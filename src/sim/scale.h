@@ -12,7 +12,8 @@
  * rests; its CPU time comes from the meter (sim/sim.h). What this program does itself (drawing
  * jobs, keeping its books) is not timed. A decision is one task that starts, is evicted, or is
  * promised devices; a step with several counts each of them with an equal part of its time in the
- * percentiles. A submit is the step of one arriving job, all of it.
+ * percentiles. A submit is the step of one arriving job, all of it; its first turn decides the job
+ * itself, the others go on looking for those who wait.
  *
  * Bounds. What a mode repeats (arrivals, ends) stops when options.seconds of such time are spent;
  * the result then says `cut_short`. Progress is told now and then, to whoever asks for it.
@@ -123,9 +124,12 @@ struct scale_world {
     int64_t node_bytes;  /* resident memory that the nodes took */
     int64_t spent_ns;    /* in the scheduler, since scale_mark() */
     int64_t last_ns;     /* of it, in the last step */
+    int64_t first_ns;    /* of that, up to the end of the first turn */
     int64_t told_ns;     /* of it, when progress was told */
     VEC(int64_t) took;   /* of each decision since then */
     VEC(int64_t) submits; /* of each submit since then */
+    VEC(int64_t) firsts;  /* of each submit, up to the end of its first turn */
+    uint64_t turns;       /* since then */
     uint64_t marked;     /* decisions at that time */
 };
 

@@ -52,13 +52,17 @@ void scale_result_times(struct scale_result *r, struct scale_world *w)
     static const struct percentiles decision = {{"p50_us", "p99_us", "p999_us", "worst_us"}};
     static const struct percentiles submit = {
         {"submit_p50_us", "submit_p99_us", "submit_p999_us", "submit_worst_us"}};
+    static const struct percentiles first = {
+        {"first_turn_p50_us", "first_turn_p99_us", "first_turn_p999_us", "first_turn_worst_us"}};
     uint64_t made = w->decisions - w->marked;
     scale_figure(r, "decisions", (double)made);
+    scale_figure(r, "turns", (double)w->turns);
     scale_figure(r, "seconds", (double)w->spent_ns / 1e9);
     if (w->spent_ns > 0)
         scale_figure(r, "decisions_per_second", (double)made / ((double)w->spent_ns / 1e9));
     percentiles(r, w->took.items, w->took.len, &decision);
     percentiles(r, w->submits.items, w->submits.len, &submit);
+    percentiles(r, w->firsts.items, w->firsts.len, &first);
     scale_figure(r, "gpus_allocated_percent",
                  (double)w->gpu_milli / (double)w->in->gpus / 1000 * 100);
 }

@@ -97,6 +97,7 @@ void scale_world_done(struct scale_world *w)
     vec_done(&w->places);
     vec_done(&w->took);
     vec_done(&w->submits);
+    vec_done(&w->firsts);
     *w = (struct scale_world){0};
 }
 
@@ -191,6 +192,7 @@ void scale_arrive(struct scale_world *w)
     }
     scale_step(w, begun);
     vec_push(&w->submits, w->last_ns);
+    vec_push(&w->firsts, w->first_ns);
 }
 
 uint32_t scale_random_running(struct scale_world *w)
@@ -315,6 +317,7 @@ static bool one_turn(struct scale_world *w, int64_t begun_ns, int64_t *spent)
     const struct sched_decisions *d = sched_turn(w->s, w->now_ms);
     bool more = d->count > 0 || sched_next_ms(w->s) <= w->now_ms;
     *spent += scale_begin(w) - begun_ns;
+    w->turns++;
     carry_out(w, d, spent);
     return more;
 }
@@ -335,8 +338,10 @@ uint64_t scale_step(struct scale_world *w, int64_t begun_ns)
 {
     uint64_t before = w->decisions;
     int64_t spent = 0;
-    while (one_turn(w, begun_ns, &spent))
-        begun_ns = scale_begin(w);
+    bool more = one_turn(w, begun_ns, &spent);
+    w->first_ns = spent;
+    while (more)
+        more = one_turn(w, scale_begin(w), &spent);
     return step_note(w, before, spent);
 }
 
@@ -354,6 +359,8 @@ void scale_mark(struct scale_world *w)
     w->marked = w->decisions;
     vec_clear(&w->took);
     vec_clear(&w->submits);
+    vec_clear(&w->firsts);
+    w->turns = 0;
 }
 
 bool scale_goes_on(struct scale_world *w, const char *mode, int64_t done, int64_t of)

@@ -103,6 +103,8 @@ static void test_fill_reaches_what_is_full(void **state)
     assert_true(figure(&x.items[0], "decisions") >= GPUS * 95 / 100 / 2);
     assert_true(figure(&x.items[0], "us_to_95_percent") > 0);
     assert_true(figure(&x.items[0], "submit_p99_us") >= figure(&x.items[0], "submit_p50_us"));
+    assert_true(figure(&x.items[0], "submit_p99_us") >= figure(&x.items[0], "first_turn_p99_us"));
+    assert_true(figure(&x.items[0], "turns") >= figure(&x.items[0], "jobs"));
     assert_true(figure(&x.items[0], "jobs") == figure(&x.items[1], "jobs"));
 }
 
