@@ -7,6 +7,7 @@
 #   make demo       play the story of a day
 #   make run        server in the foreground on 127.0.0.1:8080
 #   make bench      figures beside those of peers; TRACES=FOLDER of public traces for more
+#   make bench-share  what sharing of GPUs adds to a call of the driver
 #   make install    DESTDIR= PREFIX=
 #   make check      checks of the source alone
 #   make fuzz       each fuzzer for FUZZ_SECONDS
@@ -17,7 +18,7 @@
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 60
 
-.PHONY: all setup test demo run bench install clean fuzz asan tsan format check
+.PHONY: all setup test demo run bench bench-share install clean fuzz asan tsan format check
 .NOTPARALLEL:
 
 all: setup
@@ -39,6 +40,10 @@ run: all
 bench: all
 	@ninja --quiet -C build bench/load bench/sched_turn bench/store_bench
 	@bench/run $(if $(TRACES),--traces $(TRACES))
+
+bench-share: all
+	@ninja --quiet -C build bench/share_cost
+	@build/bench/share_cost
 
 install: all
 	@meson configure build -Dprefix=$(abspath $(PREFIX))
