@@ -486,7 +486,7 @@ def test_exec():
     nothing_left(mark, 0)
     done = server.allot("exec", str(ident), "--", "true", check=False)
     equal(done.returncode, 125, "exec of a stopped task")
-    expect("not running" in done.stderr, f"no clear error: {done.stderr}")
+    expect("has ended" in done.stderr, f"no clear error: {done.stderr}")
 
 
 # ---- a second server -------------------------------------------------------------------------
