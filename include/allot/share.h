@@ -92,8 +92,9 @@ struct share_limits {
     uint32_t magic, version;
     uint32_t flags;
     uint32_t device_count;
-    _Atomic uint32_t gate; /* futex: 0 = open; else the task is suspended or about to be */
-    uint32_t reserved[11];
+    _Atomic uint32_t gate;       /* futex: 0 = open; else the task is suspended or about to be */
+    _Atomic uint32_t slots_used; /* slots at and beyond this have never been taken */
+    uint32_t reserved[10];
     struct share_device devices[SHARE_DEVICES];
 };
 
@@ -124,8 +125,7 @@ struct share_slot {
 
 struct share_counters {
     uint32_t magic, version;
-    _Atomic uint32_t slots_used; /* slots at and beyond this have never been taken */
-    uint32_t reserved[13];
+    uint32_t reserved[14];
     struct share_slot slots[SHARE_SLOTS];
 };
 

@@ -39,6 +39,7 @@ struct watch {
     enum watch_kind kind;
     int fd; /* -1: not in use */
     uint32_t slot;
+    int32_t pid; /* WATCH_CONNECTION: whose; 0 until it has greeted */
 };
 
 struct gpu_region {
@@ -47,8 +48,10 @@ struct gpu_region {
     int limits_fd, counters_fd;
     int32_t pids[SHARE_SLOTS]; /* who has it, 0 = nobody */
     int epoll;
+    int spare; /* a descriptor to accept with, and refuse, when there are no others */
     struct watch listener;
     struct watch connections[CONNECTIONS_MAX];
+    uint32_t last_connection;
     struct watch processes[SHARE_SLOTS];
     void (*wake)(void *ctx);
     void *ctx;
@@ -118,11 +121,15 @@ static int watch(struct gpu_region *g, struct watch *w, enum watch_kind kind, in
     return 0;
 }
 
-static void unwatch(struct watch *w)
+/* Closing alone is not enough: a forked child may keep the description in the epoll set. */
+static void unwatch(struct gpu_region *g, struct watch *w)
 {
-    if (w->fd >= 0)
-        close(w->fd); /* takes it out of the epoll set */
+    if (w->fd < 0)
+        return;
+    epoll_ctl(g->epoll, EPOLL_CTL_DEL, w->fd, NULL);
+    close(w->fd);
     w->fd = -1;
+    w->pid = 0;
 }
 
 static int listen_at(struct gpu_region *g, const char *folder)
@@ -153,11 +160,14 @@ static int listen_at(struct gpu_region *g, const char *folder)
 /* ---- processes --------------------------------------------------------------------------------
  */
 
+/* With a process goes what it may have written into slots that are nobody's. */
 static void let_go(struct gpu_region *g, uint32_t slot)
 {
-    unwatch(&g->processes[slot]);
-    share_ledger_empty(g->counters, slot);
+    unwatch(g, &g->processes[slot]);
     g->pids[slot] = 0;
+    for (uint32_t i = 0; i < SHARE_SLOTS; i++)
+        if (g->pids[i] == 0)
+            share_ledger_empty(g->counters, i);
 }
 
 /* Who is at the other end of FD. Before Linux 6.5 by its number: a peer that died meanwhile may
@@ -197,6 +207,8 @@ static int take_slot(struct gpu_region *g, int fd, uint32_t *ret_slot)
 
     if (r < 0)
         return r;
+    if (has_ended(pidfd))
+        return -ESRCH; /* another one has its socket */
     for (uint32_t i = SHARE_SLOTS; i-- > 0;) {
         if (g->pids[i] == pid && has_ended(g->processes[i].fd))
             let_go(g, i);
@@ -215,9 +227,10 @@ static int take_slot(struct gpu_region *g, int fd, uint32_t *ret_slot)
         return r;
     pidfd = -1;
     g->pids[slot] = pid;
+    share_ledger_empty(g->counters, slot); /* whatever others have written there */
     atomic_store(&g->counters->slots[slot].taken, 1);
-    if (atomic_load(&g->counters->slots_used) <= slot)
-        atomic_store(&g->counters->slots_used, slot + 1);
+    if (atomic_load(&g->limits->slots_used) <= slot)
+        atomic_store(&g->limits->slots_used, slot + 1);
     *ret_slot = slot;
     return 0;
 }
@@ -249,45 +262,117 @@ static void answer(const struct gpu_region *g, int fd, int error, uint32_t slot)
     (void)sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT); /* who does not read has no region */
 }
 
-static void greet(struct gpu_region *g, int fd, uint32_t version)
+/* SENDER is who says so; a child that speaks over its parent's socket is another one. One
+ * connection is enough for a process: a second one takes the place of the first. */
+static void greet(struct gpu_region *g, struct watch *w, uint32_t version, int32_t sender)
 {
     uint32_t slot = 0;
-    int r = version == SHARE_VERSION ? take_slot(g, fd, &slot) : -EPROTO;
+    int r = version == SHARE_VERSION ? take_slot(g, w->fd, &slot) : -EPROTO;
 
-    answer(g, fd, r, slot);
+    if (r == 0 && g->pids[slot] != sender)
+        r = -EPERM;
+    if (r == 0) {
+        for (uint32_t i = 0; i < CONNECTIONS_MAX; i++)
+            if (&g->connections[i] != w && g->connections[i].pid == sender)
+                unwatch(g, &g->connections[i]);
+        w->pid = sender;
+    }
+    answer(g, w->fd, r, slot);
+}
+
+/* What W has sent and who sent it. False: it has ended, or says nonsense. */
+static bool receive(const struct watch *w, struct share_hello *ret_hello, int32_t *ret_sender)
+{
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(struct ucred))];
+    } control;
+    struct iovec part = {.iov_base = ret_hello, .iov_len = sizeof(*ret_hello)};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof(control)};
+    ssize_t n = recvmsg(w->fd, &message, MSG_DONTWAIT | MSG_TRUNC | MSG_CMSG_CLOEXEC);
+    const struct cmsghdr *c = n < 0 ? NULL : CMSG_FIRSTHDR(&message);
+    struct ucred sender;
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+        ret_hello->message = 0; /* nothing after all */
+        return true;
+    }
+    if (n != (ssize_t)sizeof(*ret_hello) || c == NULL || c->cmsg_type != SCM_CREDENTIALS)
+        return false;
+    memcpy(&sender, CMSG_DATA(c), sizeof(sender));
+    *ret_sender = sender.pid;
+    return true;
 }
 
 static void take_message(struct gpu_region *g, struct watch *w)
 {
     struct share_hello hello;
-    ssize_t n = recv(w->fd, &hello, sizeof(hello), MSG_DONTWAIT | MSG_TRUNC);
+    int32_t sender = 0;
 
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return;
-    if (n != (ssize_t)sizeof(hello)) { /* its end, or nonsense */
-        unwatch(w);
-        return;
-    }
-    if (hello.message == SHARE_HELLO)
-        greet(g, w->fd, hello.version);
-    else if (hello.message == SHARE_WAKE && g->wake)
+    if (!receive(w, &hello, &sender))
+        unwatch(g, w);
+    else if (hello.message == SHARE_HELLO)
+        greet(g, w, hello.version, sender);
+    else if (hello.message == SHARE_WAKE && g->wake && atomic_load(&g->limits->gate) != 0)
         g->wake(g->ctx);
+}
+
+/* A place for a connection: the one after the last that is free, or else that of one which has
+ * not said who it is. So the silent go in the order in which they came. */
+static struct watch *connection_place(struct gpu_region *g)
+{
+    struct watch *silent = NULL;
+
+    for (uint32_t i = 0; i < CONNECTIONS_MAX; i++) {
+        struct watch *w = &g->connections[(g->last_connection + 1 + i) % CONNECTIONS_MAX];
+        if (w->fd >= 0 && (w->pid != 0 || silent))
+            continue;
+        silent = w;
+        if (w->fd < 0)
+            break;
+    }
+    if (silent) {
+        unwatch(g, silent);
+        g->last_connection = (uint32_t)(silent - g->connections);
+    }
+    return silent;
+}
+
+static int open_spare(void)
+{
+    return open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+/* Without a descriptor left a connection would stay where it is, and be told of for ever. */
+static void turn_away(struct gpu_region *g)
+{
+    cleanup_close(&g->spare);
+    g->spare = accept4(g->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    cleanup_close(&g->spare);
+    g->spare = open_spare();
 }
 
 static void take_connection(struct gpu_region *g)
 {
     _cleanup_close_ int fd = accept4(g->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    const int yes = 1;
+    struct watch *w;
 
-    if (fd < 0)
-        return;
-    for (uint32_t i = 0; i < CONNECTIONS_MAX; i++) {
-        if (g->connections[i].fd >= 0)
-            continue;
-        if (watch(g, &g->connections[i], WATCH_CONNECTION, fd) == 0)
-            fd = -1;
+    if (fd < 0) {
+        if (errno == EMFILE || errno == ENFILE)
+            turn_away(g);
         return;
     }
-    answer(g, fd, -ENOSPC, 0);
+    w = connection_place(g);
+    if (w == NULL || setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes)) < 0) {
+        answer(g, fd, -ENOSPC, 0);
+        return;
+    }
+    if (watch(g, w, WATCH_CONNECTION, fd) == 0)
+        fd = -1;
 }
 
 /* ---- the whole --------------------------------------------------------------------------------
@@ -297,7 +382,7 @@ static void init(struct gpu_region *g, const struct gpu_region_config *c)
 {
     g->wake = c->wake;
     g->ctx = c->ctx;
-    g->limits_fd = g->counters_fd = g->epoll = g->listener.fd = -1;
+    g->limits_fd = g->counters_fd = g->epoll = g->spare = g->listener.fd = -1;
     for (uint32_t i = 0; i < CONNECTIONS_MAX; i++)
         g->connections[i].fd = -1;
     for (uint32_t i = 0; i < SHARE_SLOTS; i++)
@@ -314,7 +399,8 @@ int gpu_region_open(const struct gpu_region_config *config, struct gpu_region **
         return -ENOMEM;
     init(g, config);
     g->epoll = epoll_create1(EPOLL_CLOEXEC);
-    r = g->epoll < 0 ? -errno : 0;
+    g->spare = open_spare();
+    r = g->epoll < 0 || g->spare < 0 ? -errno : 0;
     if (r == 0)
         r = config->device_count <= SHARE_DEVICES ? make_files(g, config) : -E2BIG;
     if (r == 0)
@@ -333,14 +419,15 @@ void gpu_region_close(struct gpu_region *g)
 {
     if (g == NULL)
         return;
-    unwatch(&g->listener);
+    unwatch(g, &g->listener);
     for (uint32_t i = 0; i < CONNECTIONS_MAX; i++)
-        unwatch(&g->connections[i]);
+        unwatch(g, &g->connections[i]);
     for (uint32_t i = 0; i < SHARE_SLOTS; i++)
-        unwatch(&g->processes[i]);
+        unwatch(g, &g->processes[i]);
     cleanup_close(&g->limits_fd);
     cleanup_close(&g->counters_fd);
     cleanup_close(&g->epoll);
+    cleanup_close(&g->spare);
     if (g->limits)
         munmap(g->limits, sizeof(*g->limits));
     if (g->counters)
@@ -365,10 +452,10 @@ void gpu_region_serve(struct gpu_region *g)
             continue;
         if (w->kind == WATCH_LISTENER)
             take_connection(g);
-        else if (w->kind == WATCH_PROCESS)
-            let_go(g, w->slot);
-        else
+        else if (w->kind == WATCH_CONNECTION)
             take_message(g, w);
+        else if (has_ended(w->fd))
+            let_go(g, w->slot);
     }
 }
 

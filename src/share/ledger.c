@@ -25,9 +25,9 @@ static struct share_held *own(struct share_ledger *l, uint32_t device)
     return &l->counters->slots[l->slot].devices[device];
 }
 
-static uint32_t slots_used(const struct share_counters *c)
+static uint32_t slots_used(const struct share_limits *l)
 {
-    uint32_t n = atomic_load_explicit(&c->slots_used, memory_order_seq_cst);
+    uint32_t n = atomic_load(&l->slots_used);
     return n < SHARE_SLOTS ? n : SHARE_SLOTS;
 }
 
@@ -40,7 +40,7 @@ static struct look look_around(const struct share_limits *limits,
                                uint32_t slot)
 {
     struct look look = {.held = atomic_load(&limits->devices[device].beyond)};
-    uint32_t n = slots_used(counters);
+    uint32_t n = slots_used(limits);
     for (uint32_t i = 0; i < n; i++) {
         const struct share_held *h = &counters->slots[i].devices[device];
         uint64_t wanted = atomic_load(&h->wanted);

@@ -46,7 +46,7 @@ static int setup(void **state)
     n->limits.device_count = 2;
     n->limits.devices[0].memory_limit = 64 * MIB;
     n->limits.devices[1].memory_limit = SHARE_NO_LIMIT;
-    n->counters.slots_used = PROCESSES;
+    n->limits.slots_used = PROCESSES;
     *state = n;
     return 0;
 }
@@ -164,7 +164,7 @@ static void absurd_counters_give_no_room(void **state)
     share_ledger_init(&l, &n->limits, &n->counters, 0);
     n->counters.slots[5].devices[0].held = UINT64_MAX - 5;
     n->counters.slots[6].devices[0].held = 100;
-    n->counters.slots_used = UINT32_MAX;
+    n->limits.slots_used = UINT32_MAX;
     assert_int_equal(share_ledger_reserve(&l, 0, 1), -ENOMEM);
     assert_true(held(n) == UINT64_MAX);
 }

@@ -3,6 +3,8 @@
  * Programs in front of the shim, the simulated driver behind it, and the owner of the region
  * beside: what the driver says is the truth that limits are judged by.
  */
+#include <sys/resource.h>
+
 #include "machine.h"
 
 /* ---- memory -----------------------------------------------------------------------------------
@@ -340,6 +342,121 @@ PROGRAM(one_process_has_one_slot)
     }
 }
 
+/* Counters full of nonsense spoil the task's own books while their writer lives, not longer. */
+PROGRAM(nonsense_in_the_counters_goes_with_its_writer)
+{
+    int fds[2], status;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        attach(m, fds);
+        void *map = mmap(NULL, sizeof(struct share_counters), PROT_READ | PROT_WRITE, MAP_SHARED,
+                         fds[1], 0);
+        CHECK(map != MAP_FAILED);
+        memset(map, 0xff, sizeof(struct share_counters));
+        _exit(0);
+    }
+    CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+    usleep(50000); /* the region's owner hears of it */
+    begin();
+    CHECK(gpu_region_held(m->region, 0) == CONTEXT);
+}
+
+/* A child that greets over the socket of its parent is nobody: alive or dead, that was another. */
+PROGRAM(a_socket_that_is_inherited_is_worth_nothing)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct share_hello hello = {.message = SHARE_HELLO, .version = SHARE_VERSION};
+
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s/agent", m->folder);
+    for (int parent_lives = 0; parent_lives < 2; parent_lives++) {
+        struct share_welcome welcome = {0};
+        int result[2], status;
+        CHECK(pipe2(result, O_CLOEXEC) == 0);
+        pid_t parent = fork();
+        if (parent == 0) {
+            int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+            CHECK(connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0);
+            if (fork() == 0) {
+                usleep(50000);
+                CHECK(send(fd, &hello, sizeof(hello), 0) == sizeof(hello));
+                CHECK(recv(fd, &welcome, sizeof(welcome), 0) == sizeof(welcome));
+                CHECK(write(result[1], &welcome, sizeof(welcome)) == sizeof(welcome));
+                _exit(0);
+            }
+            if (parent_lives)
+                wait(NULL);
+            _exit(0);
+        }
+        CHECK(read(result[0], &welcome, sizeof(welcome)) == sizeof(welcome));
+        CHECK(welcome.message == SHARE_REFUSAL && welcome.error < 0);
+        CHECK(waitpid(parent, &status, 0) == parent && status == 0);
+        close(result[0]);
+        close(result[1]);
+    }
+}
+
+/* Who connects and says nothing stands in nobody's way, not even of an owner without descriptors.
+ */
+static void connect_silently(struct machine *m)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int made = 0;
+
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s/agent", m->folder);
+    for (int i = 0; i < 700; i++) {
+        int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+        made += fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0;
+    }
+    CHECK(made > 500);
+    for (;;)
+        pause();
+}
+
+static void greet_well(struct machine *m)
+{
+    int fds[2];
+
+    attach(m, fds);
+}
+
+static void crowd(rlim_t descriptors)
+{
+    struct machine *m = machine();
+    const struct rlimit ours = {descriptors, descriptors}, theirs = {1024, 1024};
+    int status = -1;
+    pid_t silent, honest;
+
+    CHECK(setrlimit(RLIMIT_NOFILE, &theirs) == 0);
+    silent = program(connect_silently, m);
+    serve(m, 0, 300, NULL);
+    honest = program(greet_well, m);
+    if (descriptors < 1024) {
+        struct rlimit low = ours;
+        low.rlim_max = theirs.rlim_max;
+        CHECK(setrlimit(RLIMIT_NOFILE, &low) == 0);
+    }
+    for (int i = 0; i < 5000 && waitpid(honest, &status, WNOHANG) == 0; i++)
+        serve(m, 0, 1, NULL);
+    kill(silent, SIGKILL);
+    waitpid(silent, NULL, 0);
+    CHECK(descriptors < 1024 || status == 0);
+    serve(m, 0, 50, NULL);
+    honest = program(greet_well, m);
+    CHECK(serve(m, honest, 5000, &status) && status == 0);
+    end_machine(m);
+}
+
+ALONE(silent_connections_give_way)
+{
+    crowd(1024);
+}
+
+ALONE(an_owner_without_descriptors_goes_on_later)
+{
+    crowd(64);
+}
+
 PROGRAM(nonsense_ends_the_connection)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -369,6 +486,10 @@ int main(void)
         cmocka_unit_test(test_without_an_agent_the_policy_decides),
         cmocka_unit_test(test_a_tenant_cannot_raise_its_limit),
         cmocka_unit_test(test_one_process_has_one_slot),
+        cmocka_unit_test(test_nonsense_in_the_counters_goes_with_its_writer),
+        cmocka_unit_test(test_a_socket_that_is_inherited_is_worth_nothing),
+        cmocka_unit_test(test_silent_connections_give_way),
+        cmocka_unit_test(test_an_owner_without_descriptors_goes_on_later),
         cmocka_unit_test(test_nonsense_ends_the_connection),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
