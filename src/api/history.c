@@ -9,10 +9,12 @@
 #include "api/internal.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define TICK_MS 5000
+#define STREAMS_MAX 4 /* at one time: each piece of one takes an HTTP thread */
 
 struct history_stream {
     struct api *api;
@@ -58,6 +60,7 @@ static void stream_free(void *user)
 {
     struct history_stream *s = user;
 
+    atomic_fetch_sub(&s->api->histories, 1);
     strbuf_done(&s->text);
     arena_done(&s->arena);
     free(s);
@@ -97,6 +100,12 @@ void handle_history(struct api_call *call)
     int32_t count;
     int r = check_access(call, &teams, &count, &err);
 
+    if (r == 0 && atomic_fetch_add(&call->api->histories, 1) >= STREAMS_MAX) {
+        atomic_fetch_sub(&call->api->histories, 1);
+        r = err_set(&err, -EAGAIN, ERR_UNAVAILABLE, NULL, "ask again shortly",
+                    "%d histories are being read, which is as many as are served at once",
+                    STREAMS_MAX);
+    }
     if (r < 0) {
         call_fail(call, r, &err);
         return;

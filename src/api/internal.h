@@ -51,6 +51,8 @@ struct api {
     pthread_mutex_t side_lock;
     pthread_cond_t side_idle;
     int side_count;
+
+    _Atomic int histories; /* that are being read */
 };
 
 struct api_call {

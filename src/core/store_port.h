@@ -159,6 +159,8 @@ struct store_history_at {
     uint64_t after;         /* the last one of them that was read */
     int64_t now_ms;         /* later things are left out */
     uint64_t last_workload, last_event;
+    uint64_t batch_last;             /* newest workload of those whose runs come next */
+    uint64_t run_workload, run_last; /* the run that was read last, and its workload */
     int64_t workloads, runs; /* read so far */
 };
 

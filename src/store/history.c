@@ -14,6 +14,7 @@
 
 #define HISTORY_VERSION 2
 #define ROWS_PIECE 200
+#define RUNS_PIECE 1000 /* one workload may have thousands, and many times over */
 
 /* Parents first: a team may have been put below a younger one. */
 #define TEAM_ORDER                                                                   \
@@ -21,7 +22,14 @@
     " SELECT x.parent_id, n + 1 FROM up JOIN teams x ON x.id = up.id WHERE n < 100)" \
     " SELECT max(n) FROM up), t.id"
 
-enum section { SECTION_HEAD, SECTION_NODES, SECTION_EVENTS, SECTION_WORKLOADS, SECTION_END };
+enum section {
+    SECTION_HEAD,
+    SECTION_NODES,
+    SECTION_EVENTS,
+    SECTION_WORKLOADS, /* some of them, then their runs, and so on */
+    SECTION_RUNS,
+    SECTION_END
+};
 
 /* One piece in the making. */
 struct piece {
@@ -45,18 +53,12 @@ static void line_begin(struct piece *p, struct json_writer *w)
     json_begin_object(w);
 }
 
-/* Calls WRITE for each row of SQL; its parameters are FROM, TO and ROWS_PIECE. */
-static int each(struct piece *p, const char *sql, const char *table, uint64_t from, uint64_t to,
-                void (*write)(struct piece *p, struct row *row), struct err *err)
+/* Calls WRITE for each row of STMT, which it releases. */
+static int each_row(struct piece *p, sqlite3_stmt *stmt, const char *table,
+                    void (*write)(struct piece *p, struct row *row), struct err *err)
 {
-    sqlite3_stmt *stmt = NULL;
-    int r = db_prepare(p->db, sql, &stmt, err), rc;
+    int r = 0, rc;
 
-    if (r < 0)
-        return r;
-    sqlite3_bind_int64(stmt, 1, (sqlite3_int64)from);
-    sqlite3_bind_int64(stmt, 2, (sqlite3_int64)to);
-    sqlite3_bind_int64(stmt, 3, ROWS_PIECE);
     p->rows = 0;
     while (r == 0 && (rc = sqlite3_step(stmt)) != SQLITE_DONE) {
         if (rc != SQLITE_ROW) {
@@ -71,6 +73,21 @@ static int each(struct piece *p, const char *sql, const char *table, uint64_t fr
     }
     db_release(stmt);
     return r;
+}
+
+/* Calls WRITE for each row of SQL; its parameters are FROM, TO and ROWS_PIECE. */
+static int each(struct piece *p, const char *sql, const char *table, uint64_t from, uint64_t to,
+                void (*write)(struct piece *p, struct row *row), struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int r = db_prepare(p->db, sql, &stmt, err);
+
+    if (r < 0)
+        return r;
+    sqlite3_bind_int64(stmt, 1, (sqlite3_int64)from);
+    sqlite3_bind_int64(stmt, 2, (sqlite3_int64)to);
+    sqlite3_bind_int64(stmt, 3, ROWS_PIECE);
+    return each_row(p, stmt, table, write, err);
 }
 
 /* ---- lines -------------------------------------------------------------------------------- */
@@ -165,7 +182,11 @@ static void write_run(struct piece *p, struct row *row)
     struct model_allocation a;
     struct json_writer w;
 
-    if (row_allocation(row, devices, &a) < 0 || a.start_ms > p->at->now_ms)
+    if (row_allocation(row, devices, &a) < 0)
+        return;
+    p->at->run_workload = a.workload;
+    p->at->run_last = a.id;
+    if (a.start_ms > p->at->now_ms)
         return;
     bool open = happened(p, a.end_ms) == 0;
     p->at->runs++;
@@ -271,16 +292,33 @@ static int write_workloads(struct piece *p, struct err *err)
                  " JOIN shapes s ON s.id = w.shape_id WHERE w.id > ?1 AND w.id <= ?2"
                  " ORDER BY w.id LIMIT ?3",
                  "workloads", first, p->at->last_workload, write_workload, err);
-    int count = p->rows;
 
-    if (r == 0 && count > 0)
-        r = each(p,
-                 "SELECT " ROW_ALLOCATION_COLUMNS " FROM allocations"
-                 " WHERE workload > ?1 AND workload <= ?2 ORDER BY workload, start_ms, id",
-                 "allocations", first, p->last, write_run, err);
-    p->at->after = p->last;
-    if (count < ROWS_PIECE)
-        next_section(p, SECTION_END);
+    p->at->after = p->at->batch_last = p->last;
+    p->at->run_workload = first;
+    p->at->run_last = INT64_MAX;
+    p->at->section = p->rows > 0 ? SECTION_RUNS : SECTION_END;
+    return r;
+}
+
+/* Runs of the workloads that were written last, in the order in which they began. */
+static int write_runs(struct piece *p, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int r = db_prepare(p->db,
+                       "SELECT " ROW_ALLOCATION_COLUMNS " FROM allocations"
+                       " WHERE (workload, id) > (?1, ?2) AND workload <= ?3"
+                       " ORDER BY workload, id LIMIT ?4",
+                       &stmt, err);
+
+    if (r < 0)
+        return r;
+    sqlite3_bind_int64(stmt, 1, (sqlite3_int64)p->at->run_workload);
+    sqlite3_bind_int64(stmt, 2, (sqlite3_int64)p->at->run_last);
+    sqlite3_bind_int64(stmt, 3, (sqlite3_int64)p->at->batch_last);
+    sqlite3_bind_int64(stmt, 4, RUNS_PIECE);
+    r = each_row(p, stmt, "allocations", write_run, err);
+    if (p->rows < RUNS_PIECE)
+        p->at->section = SECTION_WORKLOADS;
     return r;
 }
 
@@ -316,6 +354,9 @@ static int write_piece(struct db *db, struct store_history_at *at, struct strbuf
         break;
     case SECTION_WORKLOADS:
         r = write_workloads(&p, err);
+        break;
+    case SECTION_RUNS:
+        r = write_runs(&p, err);
         break;
     case SECTION_END:
         write_end(&p);

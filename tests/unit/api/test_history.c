@@ -2,13 +2,16 @@
 /* The recorded history: who may read it, and what it says of edits, drains and ends. */
 #include <pthread.h>
 #include <setjmp.h>
+#include <stdatomic.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
+#include "api/internal.h"
 #include "fixture.h"
 
 #define ONE "{\"team\":\"vision\",\"gpus\":1,\"command\":[\"secret-word\"]}"
@@ -37,6 +40,20 @@ static void only_who_sees_all_teams_may_read_it(void **state)
                      200);
     assert_int_equal(ask(f, f->bob, "GET", "/v1/history", NULL), 200);
     assert_int_equal(ask(f, f->root, "GET", "/v1/history?from=3", NULL), 400);
+}
+
+/* As many as are served at once are being read: the next one has to wait, and then need not. */
+static void only_some_are_read_at_once(void **state)
+{
+    struct fixture *f = *state;
+
+    atomic_fetch_add(&f->api->histories, 4);
+    assert_int_equal(ask(f, f->root, "GET", "/v1/history", NULL), 503);
+    assert_int_equal(atomic_fetch_sub(&f->api->histories, 1), 4);
+    assert_int_equal(ask(f, f->root, "GET", "/v1/history", NULL), 200);
+    for (int i = 0; i < 1000 && atomic_load(&f->api->histories) > 3; i++)
+        usleep(1000); /* it is freed after its last byte */
+    assert_int_equal(atomic_fetch_sub(&f->api->histories, 3), 3);
 }
 
 static void it_tells_what_ran_and_how_it_ended(void **state)
@@ -84,6 +101,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(only_who_sees_all_teams_may_read_it),
+        TEST(only_some_are_read_at_once),
         TEST(it_tells_what_ran_and_how_it_ended),
         TEST(it_tells_of_edits_and_drains),
     };

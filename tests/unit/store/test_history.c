@@ -117,6 +117,34 @@ static void pieces_make_up_the_whole(void **state)
     free(all);
 }
 
+/* One workload with many runs: no piece is larger for it. */
+static void no_piece_is_large(void **state)
+{
+    struct fixture *f = *state;
+    struct store_history_at at = {0};
+    struct store_txn *t = txn_new(f);
+    struct strbuf text = STRBUF_INIT;
+    struct err err = ERR_INIT;
+    size_t before = 0, longest = 0;
+    char *all;
+    int r;
+
+    for (uint64_t i = 0; i < 5000; i++)
+        put_allocation(t, 30000 + i, 7, 1, 1000, 10, 20, 0);
+    assert_int_equal(txn_commit(f, t), 0);
+    all = whole(f);
+    while ((r = OPS->history(f->store, &at, &text, &err)) > 0) {
+        longest = text.len - before > longest ? text.len - before : longest;
+        before = text.len;
+    }
+    assert_int_equal(r, 0);
+    assert_true(longest < (size_t)256 * 1024);
+    assert_string_equal(strbuf_str(&text), all);
+    assert_int_equal(count(all, "{\"run\":"), 2 * JOBS + 5000);
+    strbuf_done(&text);
+    free(all);
+}
+
 static void goes_on(struct fixture *f)
 {
     struct store_txn *t = txn_new(f);
@@ -163,6 +191,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(pieces_make_up_the_whole),
+        TEST(no_piece_is_large),
         TEST(what_comes_later_is_left_out),
         TEST(a_damaged_row_is_an_error),
     };
