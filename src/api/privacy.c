@@ -78,6 +78,7 @@ void api_event_for(const struct api_sight *sight, struct model_event *e, struct 
         json_object_object_del(o, "for_name");
         e->data = arena_strdup(arena, json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN));
     }
-    e->message = model_eviction_describe(&eviction, arena);
+    if (eviction.for_team) /* else it is of an older release, and stays as it was written down */
+        e->message = model_eviction_describe(&eviction, arena);
     json_object_put(o);
 }

@@ -117,6 +117,25 @@ static const char step_5[] =
 static const char step_6[] =
     "CREATE INDEX events_changes ON events(seq) WHERE type IN (" SCHEMA_CHANGES ");";
 
+/*
+ * Messages once named the work that others made way for, which not everybody may see. What names
+ * it in these sentences goes; the team and the reason stay.
+ */
+#define UNNAMED                                                                             \
+    "CASE WHEN instr(message, ' it is entitled to, for ''') > 0"                            \
+    " THEN substr(message, 1, instr(message, ', for ''') - 1)"                              \
+    " WHEN instr(message, 'gave way: it runs on idle capacity only, and ''') > 0"           \
+    " THEN substr(message, 1, instr(message, 'only, and ''') + 9) || 'other work needs it'" \
+    " WHEN instr(message, 'moved: ''') > 0 AND instr(message, 'needs the room in one') > 0" \
+    " THEN substr(message, 1, instr(message, 'moved: ''') + 6)"                             \
+    " || 'other work needs the room in one piece' ELSE message END"
+
+static const char step_7[] =
+    "UPDATE workloads SET message = " UNNAMED " WHERE message LIKE '%: %''%';"
+    "UPDATE tasks SET message = " UNNAMED " WHERE message LIKE '%: %''%';"
+    "UPDATE events SET message = " UNNAMED
+    " WHERE type IN ('workload.evicted', 'task.stopping') AND message LIKE '%: %''%';";
+
 const struct schema_step schema_steps[] = {
     {"create the tables", step_1},
     {"let a team have a hard quota", step_2},
@@ -124,6 +143,7 @@ const struct schema_step schema_steps[] = {
     {"note how allocations end", step_4},
     {"note when tasks are asked to stop", step_5},
     {"find changes of teams and nodes", step_6},
+    {"name no work of others in messages", step_7},
 };
 const int schema_step_count = ARRAY_LEN(schema_steps);
 

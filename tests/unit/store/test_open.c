@@ -159,6 +159,44 @@ static void an_old_version_runs_the_missing_steps_once(void **state)
     db_close(&db);
 }
 
+/* What releases before schema 7 wrote down of an eviction, and what is left of it. */
+static void messages_of_older_releases_name_nobody(void **state)
+{
+    static const char *const messages[][2] = {
+        {"reclaimed: team b takes back 1 GPU it is entitled to, for 'secret' (9)",
+         "reclaimed: team b takes back 1 GPU it is entitled to"},
+        {"task 0 is asked to stop within 30 s: gave way: it runs on idle capacity only, and "
+         "'secret' (9) of team b needs it",
+         "task 0 is asked to stop within 30 s: gave way: it runs on idle capacity only, and other "
+         "work needs it"},
+        {"moved: 'secret' (9) needs the room in one piece",
+         "moved: other work needs the room in one piece"},
+        {"preempted: 'mine' (8) of the same team comes first",
+         "preempted: 'mine' (8) of the same team comes first"},
+    };
+    char path[96], sql[1024];
+    struct db db;
+    sqlite3_int64 same = 0;
+
+    open_plain(*state, path, sizeof(path), &db);
+    assert_int_equal(schema_migrate(&db, schema_steps, 6, NULL), 0);
+    for (size_t i = 0; i < sizeof(messages) / sizeof(messages[0]); i++) {
+        sqlite3_snprintf(sizeof(sql), sql,
+                         "INSERT INTO events(seq, time_ms, type, task, message)"
+                         " VALUES(%d, 1, 'task.stopping', 0, %Q)",
+                         (int)i + 1, messages[i][0]);
+        assert_int_equal(db_exec(&db, sql, NULL), 0);
+    }
+    assert_int_equal(schema_migrate(&db, schema_steps, schema_step_count, NULL), 0);
+    for (size_t i = 0; i < sizeof(messages) / sizeof(messages[0]); i++) {
+        sqlite3_snprintf(sizeof(sql), sql, "SELECT count(*) FROM events WHERE message = %Q",
+                         messages[i][1]);
+        assert_int_equal(db_query_int(&db, sql, &same, NULL), 0);
+        assert_int_equal(same, 1);
+    }
+    db_close(&db);
+}
+
 static void a_failed_upgrade_changes_nothing(void **state)
 {
     char path[96];
@@ -207,6 +245,7 @@ int main(void)
         TEST(a_folder_that_is_not_writable_is_refused),
         TEST(a_newer_schema_is_refused),
         TEST(an_old_version_runs_the_missing_steps_once),
+        TEST(messages_of_older_releases_name_nobody),
         TEST(a_failed_upgrade_changes_nothing),
         TEST(a_log_left_by_a_crash_is_taken_in),
     };
