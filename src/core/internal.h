@@ -55,7 +55,8 @@ struct core_user {
 struct core_node {
     struct model_node row; /* in arena */
     struct arena arena;
-    char *json; /* of the machine alone, to see changes */
+    char *json;    /* of the machine alone, to see changes */
+    bool outdated; /* it reports other devices, which cannot be taken over yet: it stays drained */
 };
 
 struct core_task {
@@ -220,7 +221,7 @@ struct core {
     int64_t now_ms;            /* of this turn */
     int64_t started_ms;
     int64_t past_saved_ms; /* see past.c */
-    int64_t last_seen_ms; /* time of the newest stored event */
+    int64_t last_seen_ms;  /* time of the newest stored event */
     bool reconciled;
     bool stopping;
     bool dirty; /* something changed that the scheduler should look at */

@@ -179,6 +179,7 @@ static void drain_changed(struct core *core, struct core_node *n)
               n->row.name);
     struct model_node was = n->row;
 
+    n->outdated = true;
     n->row.drained = true;
     (void)core_node_to_sched(core, n);
     record_node(core, n, core_journal_txn(core), NULL,
@@ -208,6 +209,8 @@ void core_node_report(struct core *core, const struct model_node *report)
     row.window_from_ms = n ? n->row.window_from_ms : 0;
     row.window_until_ms = n ? n->row.window_until_ms : 0;
     json = node_json(&row);
+    if (n && strcmp(json, n->json) == 0)
+        n->outdated = false;
     if (n && strcmp(json, n->json) == 0 && n->row.state == row.state)
         return;
     if (row_to_sched(core, &row) == -EBUSY && n) {
@@ -215,11 +218,12 @@ void core_node_report(struct core *core, const struct model_node *report)
         return;
     }
     /* Before the row that it is about goes. */
-    change = change_json(&core->turn, n ? &n->row : NULL, &row,
-                         n == NULL || strcmp(json, n->json) != 0);
-    if (n)
+    change =
+        change_json(&core->turn, n ? &n->row : NULL, &row, n == NULL || strcmp(json, n->json) != 0);
+    if (n) {
+        n->outdated = false;
         take_report(core, n, &row);
-    else if ((n = core_node_add(core, &row)) != NULL)
+    } else if ((n = core_node_add(core, &row)) != NULL)
         name_node(core, n);
     else
         return;
@@ -249,6 +253,11 @@ int core_command_drain(struct core *core, struct core_command *c)
     if (n == NULL)
         return err_set(&c->err, -ENOENT, ERR_NOT_FOUND, "name", "see 'allot node list'",
                        "node '%s' does not exist", c->name);
+    if (!c->flag && n->outdated)
+        return err_set(&c->err, -EBUSY, ERR_CONFLICT, NULL,
+                       "when nothing runs there any more start its server again, and undrain it "
+                       "then",
+                       "node '%s' has other devices than those that are known of it", c->name);
     entry = core_journal_command(core, c);
     entry->staged = n;
     entry->apply = apply_drain;
