@@ -46,6 +46,36 @@ static const char *unknown_type(struct core *core, const struct model_request *r
     return r->gpu_type_count > 0 ? r->gpu_types[0] : NULL;
 }
 
+static const char *label_value(const struct model_node *n, const char *key)
+{
+    for (int32_t i = 0; i < n->label_count; i++)
+        if (strcmp(n->labels[i].key, key) == 0)
+            return n->labels[i].value;
+    return NULL;
+}
+
+/* "rack=r9", which the request asks for and no node carries, or NULL; RET_SOME is a value of that
+ * key which a node does carry, or NULL. */
+static const char *missing_label(struct core *core, const struct model_request *r,
+                                 const char **ret_some)
+{
+    for (int32_t i = 0; i < r->label_count; i++) {
+        const struct core_node *n;
+        bool found = false;
+        size_t it = 0;
+
+        *ret_some = NULL;
+        while (!found && (n = map_next(&core->nodes, &it))) {
+            const char *value = label_value(&n->row, r->labels[i].key);
+            found = value && strcmp(value, r->labels[i].value) == 0;
+            *ret_some = value ? value : *ret_some;
+        }
+        if (!found)
+            return arena_printf(&core->turn, "%s=%s", r->labels[i].key, r->labels[i].value);
+    }
+    return NULL;
+}
+
 /* No node has such a device, whatever is free. NAME is empty, or begins with a blank. */
 static int refuse_device(struct core *core, struct core_command *c, const struct model_workload *w,
                          const struct sched_refusal *f, const char *name)
@@ -53,7 +83,15 @@ static int refuse_device(struct core *core, struct core_command *c, const struct
     int32_t group = model_shape_group_of(w->shape, (int32_t)f->task, NULL);
     const struct model_request *r = &w->shape->groups[group].request;
     const char *remedy = "see 'allot node list' for what there is";
-    const char *type = unknown_type(core, r, &remedy);
+    const char *type, *some, *label = missing_label(core, r, &some);
+
+    if (label)
+        return err_set(&c->err, -E2BIG, ERR_UNSATISFIABLE, "node_labels",
+                       some ? arena_printf(&core->turn, "there is %.*s=%s",
+                                           (int)strcspn(label, "="), label, some)
+                            : "see 'allot node show' for the labels that there are",
+                       "workload%s needs a node with label %s, and none has it", name, label);
+    type = unknown_type(core, r, &remedy);
 
     if (type)
         return err_set(&c->err, -E2BIG, ERR_UNSATISFIABLE, NULL, remedy,

@@ -37,6 +37,8 @@ def test_a_request_names_labels():
     server.wait_state(answer.json["id"], "running")
     answer = submit(1, node_labels={"rack": "r8"})
     expect(400 <= answer.status < 500, f"no node has that label: {answer.body}")
+    expect("label rack=r8" in answer.json["detail"] and "rack=r7" in answer.json["remedy"],
+           f"the label is not named: {answer.body}")
 
 
 def test_a_level_that_does_not_exist_is_refused():
