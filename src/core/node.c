@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "core/convert.h"
 
 void core_node_free(struct core_node *n)
 {
@@ -59,32 +60,10 @@ static int set_row(struct core_node *n, const struct model_node *row)
 
 static int row_to_sched(struct core *core, const struct model_node *row)
 {
-    struct sched_device *devices =
-        arena_new_array(&core->turn, struct sched_device, (size_t)row->device_count);
-    struct sched_label *labels =
-        arena_new_array(&core->turn, struct sched_label, (size_t)row->label_count);
+    const struct sched_node node = core_sched_node(row, &core->turn);
 
-    for (int32_t i = 0; i < row->device_count; i++)
-        devices[i] = (struct sched_device){row->devices[i].mig_profile,
-                                           row->devices[i].memory_bytes, row->devices[i].mig_milli};
-    for (int32_t i = 0; i < row->label_count; i++)
-        labels[i] = (struct sched_label){row->labels[i].key, row->labels[i].value};
     core->dirty = true;
-    return sched_node_set(core->sched, &(struct sched_node){
-                                           .id = row->id,
-                                           .order = row->id,
-                                           .gpu_type = row->gpu_type,
-                                           .devices = devices,
-                                           .device_count = (uint32_t)row->device_count,
-                                           .cpu_milli = row->cpu_milli,
-                                           .memory_bytes = row->memory_bytes,
-                                           .labels = labels,
-                                           .label_count = (uint32_t)row->label_count,
-                                           .up = row->state == MODEL_NODE_UP,
-                                           .schedulable = !row->drained,
-                                           .window_from_ms = row->window_from_ms,
-                                           .window_until_ms = row->window_until_ms,
-                                       });
+    return sched_node_set(core->sched, &node);
 }
 
 int core_node_to_sched(struct core *core, const struct core_node *n)

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/convert.h"
+
 static enum sched_class sched_class_of(enum model_class c)
 {
     static const enum sched_class classes[MODEL_CLASS_COUNT] = {
@@ -27,12 +29,9 @@ static const struct sched_request *convert_request(const struct model_request *r
     struct sched_request *q = arena_new(arena, struct sched_request);
     struct sched_mig_request *mig =
         arena_new_array(arena, struct sched_mig_request, (size_t)r->mig_count);
-    struct sched_label *labels = arena_new_array(arena, struct sched_label, (size_t)r->label_count);
 
     for (int32_t i = 0; i < r->mig_count; i++)
         mig[i] = (struct sched_mig_request){r->mig[i].profile, (uint32_t)r->mig[i].count};
-    for (int32_t i = 0; i < r->label_count; i++)
-        labels[i] = (struct sched_label){r->labels[i].key, r->labels[i].value};
     *q = (struct sched_request){
         .device_count = (uint32_t)r->device_count,
         .device_milli = r->device_milli,
@@ -43,7 +42,7 @@ static const struct sched_request *convert_request(const struct model_request *r
         .memory_bytes = r->memory_bytes,
         .gpu_types = r->gpu_types,
         .gpu_type_count = (uint32_t)r->gpu_type_count,
-        .labels = labels,
+        .labels = core_sched_labels(r->labels, r->label_count, arena),
         .label_count = (uint32_t)r->label_count,
     };
     return q;

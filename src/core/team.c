@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/convert.h"
 #include "model/team_types.h"
 
 static void set_row(struct core_team *t, const struct model_team *row)
@@ -46,23 +47,6 @@ struct core_team *core_team_add(struct core *core, const struct model_team *row)
     return t;
 }
 
-/*
- * The guarantee that counts. A team above others is assured of at least what is promised below
- * it, or nothing there could be relied on. And GPUs are no use without the CPU and memory beside
- * them: where a team has a guarantee of GPUs and nothing is said of those, they do not bind.
- */
-static void assure(struct core_team *t)
-{
-    for (int r = 0; r < MODEL_RESOURCE_COUNT; r++) {
-        int64_t most = t->row.guarantee[r] > t->below[r] ? t->row.guarantee[r] : t->below[r];
-
-        t->assured[r] = most < t->row.limit[r] ? most : t->row.limit[r];
-        if (r != MODEL_GPU_MILLI && most == 0 && t->assured[MODEL_GPU_MILLI] > 0 &&
-            t->row.limit[r] == MODEL_UNLIMITED)
-            t->assured[r] = MODEL_UNLIMITED;
-    }
-}
-
 /* Adds (SIGN 1) T's part to its parent's sum, or takes it out. */
 static void count_below(struct core_team *t, int sign)
 {
@@ -73,25 +57,8 @@ static void count_below(struct core_team *t, int sign)
 
 static int tell_sched(struct core *core, const struct core_team *t)
 {
-    struct sched_type_quota *types =
-        arena_new_array(&core->turn, struct sched_type_quota, (size_t)t->row.type_count);
-    struct sched_team s = {
-        .types = types,
-        .type_count = (uint32_t)t->row.type_count,
-        .id = t->row.id,
-        .parent = t->row.parent_id,
-        .age = t->row.id,
-        .weight = t->row.weight,
-        .priority = t->row.priority,
-    };
+    const struct sched_team s = core_sched_team(&t->row, t->assured, &core->turn);
 
-    for (int r = 0; r < MODEL_RESOURCE_COUNT; r++) {
-        s.guarantee[r] = t->assured[r];
-        s.limit[r] = t->row.limit[r];
-    }
-    for (int32_t i = 0; i < t->row.type_count; i++)
-        types[i] = (struct sched_type_quota){t->row.types[i].type, t->row.types[i].guarantee,
-                                             t->row.types[i].limit};
     core->dirty = true;
     return sched_team_set(core->sched, &s);
 }
@@ -102,7 +69,7 @@ int core_team_to_sched(struct core *core, struct core_team *t)
 
     for (; t && r == 0; t = t->parent) {
         count_below(t, -1);
-        assure(t);
+        core_assured(&t->row, t->below, t->assured);
         count_below(t, 1);
         r = tell_sched(core, t);
     }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "core/convert.h"
 #include "sim/whatif_internal.h"
 
 struct whatif_step {
@@ -39,21 +40,6 @@ static void put_in_order(struct whatif_world *w)
     free(done);
 }
 
-/*
- * As the server does: a team above others is assured of at least what is promised below it, and
- * with GPUs come CPU and memory where nothing is said of those.
- */
-static void assure(const struct model_team *t, const int64_t *below, int64_t *ret_assured)
-{
-    for (int r = 0; r < MODEL_RESOURCE_COUNT; r++) {
-        int64_t most = t->guarantee[r] > below[r] ? t->guarantee[r] : below[r];
-        ret_assured[r] = most < t->limit[r] ? most : t->limit[r];
-        if (r != MODEL_GPU_MILLI && most == 0 && ret_assured[MODEL_GPU_MILLI] > 0 &&
-            t->limit[r] == MODEL_UNLIMITED)
-            ret_assured[r] = MODEL_UNLIMITED;
-    }
-}
-
 static bool same_types(const struct sched_team *a, const struct sched_team *b)
 {
     if (a->type_count != b->type_count)
@@ -76,26 +62,10 @@ static bool is_told(const struct whatif_told *told, const struct sched_team *s)
 
 static int tell_team(struct whatif_world *w, size_t index, const int64_t *assured)
 {
-    const struct model_team *t = &w->teams[index].row;
-    struct sched_type_quota *types =
-        arena_new_array(&w->arena, struct sched_type_quota, (size_t)t->type_count + 1);
-    struct sched_team s = {.id = t->id,
-                           .parent = t->parent_id,
-                           .age = t->id,
-                           .weight = t->weight,
-                           .priority = t->priority,
-                           .types = types,
-                           .type_count = (uint32_t)t->type_count};
+    struct sched_team s = core_sched_team(&w->teams[index].row, assured, &w->arena);
 
-    for (int r = 0; r < MODEL_RESOURCE_COUNT; r++) {
-        s.guarantee[r] = assured[r];
-        s.limit[r] = t->limit[r];
-    }
     if (w->setup->hard_quota)
         s.limit[SCHED_GPU_MILLI] = assured[MODEL_GPU_MILLI];
-    for (int32_t i = 0; i < t->type_count; i++)
-        types[i] =
-            (struct sched_type_quota){t->types[i].type, t->types[i].guarantee, t->types[i].limit};
     if (is_told(&w->told[index], &s))
         return 0;
     int e = sched_team_set(w->s, &s);
@@ -133,7 +103,7 @@ static int tell_teams(struct whatif_world *w, size_t *ret_index)
         size_t i = w->order[k];
         struct model_team row = present(&w->teams[i]);
         size_t above = row.parent_id ? team_index(w->past, row.parent_id) : SIZE_MAX;
-        assure(&row, below[i], assured[i]);
+        core_assured(&row, below[i], assured[i]);
         for (int r = 0; above != SIZE_MAX && r < MODEL_RESOURCE_COUNT; r++)
             if (assured[i][r] != MODEL_UNLIMITED)
                 below[above][r] += assured[i][r];
@@ -154,29 +124,10 @@ static int tell_teams(struct whatif_world *w, size_t *ret_index)
 
 static int tell_node(struct whatif_world *w, const struct model_node *n, bool drained)
 {
-    struct sched_device *devices =
-        arena_new_array(&w->arena, struct sched_device, (size_t)n->device_count + 1);
-    struct sched_label *labels =
-        arena_new_array(&w->arena, struct sched_label, (size_t)n->label_count + 1);
+    struct sched_node node = core_sched_node(n, &w->arena);
 
-    for (int32_t i = 0; i < n->device_count; i++)
-        devices[i] = (struct sched_device){n->devices[i].mig_profile, n->devices[i].memory_bytes,
-                                           n->devices[i].mig_milli};
-    for (int32_t i = 0; i < n->label_count; i++)
-        labels[i] = (struct sched_label){n->labels[i].key, n->labels[i].value};
-    return sched_node_set(w->s, &(struct sched_node){.id = n->id,
-                                                     .order = n->id,
-                                                     .gpu_type = n->gpu_type,
-                                                     .devices = devices,
-                                                     .device_count = (uint32_t)n->device_count,
-                                                     .cpu_milli = n->cpu_milli,
-                                                     .memory_bytes = n->memory_bytes,
-                                                     .labels = labels,
-                                                     .label_count = (uint32_t)n->label_count,
-                                                     .up = n->state == MODEL_NODE_UP,
-                                                     .schedulable = !drained,
-                                                     .window_from_ms = n->window_from_ms,
-                                                     .window_until_ms = n->window_until_ms});
+    node.schedulable = !drained;
+    return sched_node_set(w->s, &node);
 }
 
 /* ---- changes ------------------------------------------------------------------------------ */
