@@ -71,6 +71,7 @@ void gpu_telemetry_close(struct gpu_telemetry *t);
  */
 int gpu_telemetry_read(struct gpu_telemetry *t, int64_t now_ms);
 
+/* Devices of this machine, at most 64. */
 int32_t gpu_telemetry_device_count(const struct gpu_telemetry *t);
 /* INDEX as the driver numbers them, below the count. */
 const struct gpu_device_reading *gpu_telemetry_device(const struct gpu_telemetry *t, int32_t index);
