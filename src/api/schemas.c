@@ -175,7 +175,7 @@ static const struct api_schema schemas[] = {
     /* clang-format on */
     {"Allocation", OBJECT(INT("id") INT("task") INT("attempt") INTS("devices") NUM("gpu") NUM("cpu")
                               NUM("memory") TIME("started_at") TIME("ended_at") INT("busy_ms")
-                                  OPT_("release"))},
+                                  INT("known_ms") OPT_("release"))},
     {"AllocationList", LIST_OF("allocations", "Allocation")},
 
     {"Device", OBJECT(DEVICE_MEMBERS)},
@@ -191,9 +191,11 @@ static const struct api_schema schemas[] = {
     {"NodeList", LIST_OF("nodes", "Node")},
 
     {"TeamUsage", OBJECT(STR("team") INT("allocated_milli_gpu_ms") INT("allocated_gpu_ms")
-                             INT("busy_gpu_ms") INT("idle_gpu_ms") INT("allocated_gpu_seconds")
-                                 INT("busy_gpu_seconds") INT("idle_gpu_seconds") INT("held_ms")
-                                     INT("cpu_milli_ms") INT("allocations") INT_("open"))},
+                             INT("busy_gpu_ms") INT("idle_gpu_ms") INT("unknown_gpu_ms")
+                                 INT("allocated_gpu_seconds") INT("busy_gpu_seconds")
+                                     INT("idle_gpu_seconds") INT("unknown_gpu_seconds")
+                                         INT("held_ms") INT("cpu_milli_ms") INT("allocations")
+                                             INT_("open"))},
     {"HistoryLine", "{\"type\":\"object\",\"description\":\"One of: history (version and "
                     "time), team, node, change, workload, run, end.\"}"},
     {"Usage", OBJECT(TIME("from") TIME("to") LIST_("teams", "TeamUsage"))},

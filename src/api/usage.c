@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * GPU time by team over [from, to): allocated, busy and the rest, idle. Milli-GPU-milliseconds
- * are exact; the rest is derived, rounded down.
+ * GPU time by team over [from, to): allocated, busy, not known, and the rest, idle.
+ * Milli-GPU-milliseconds are exact; the rest is derived, rounded down.
  */
 #include "api/internal.h"
 
@@ -25,7 +25,8 @@ static int take_usage(void *arg, const struct store_usage_row *u)
     struct usage_list *l = arg;
     int64_t allocated_ms = u->allocated_milli_ms / 1000;
     int64_t busy_ms = u->busy_ns / NS_PER_MS;
-    int64_t idle_ms = allocated_ms > busy_ms ? allocated_ms - busy_ms : 0;
+    int64_t unknown_ms = u->unknown_ns / NS_PER_MS;
+    int64_t idle_ms = allocated_ms > busy_ms + unknown_ms ? allocated_ms - busy_ms - unknown_ms : 0;
 
     if ((l->only && strcmp(l->only, u->team) != 0) || !api_teams_have(l->teams, l->count, u->team))
         return 0;
@@ -35,9 +36,11 @@ static int take_usage(void *arg, const struct store_usage_row *u)
     json_key_i64(&l->w, "allocated_gpu_ms", allocated_ms);
     json_key_i64(&l->w, "busy_gpu_ms", busy_ms);
     json_key_i64(&l->w, "idle_gpu_ms", idle_ms);
+    json_key_i64(&l->w, "unknown_gpu_ms", unknown_ms);
     json_key_i64(&l->w, "allocated_gpu_seconds", allocated_ms / MS_PER_S);
     json_key_i64(&l->w, "busy_gpu_seconds", busy_ms / MS_PER_S);
     json_key_i64(&l->w, "idle_gpu_seconds", idle_ms / MS_PER_S);
+    json_key_i64(&l->w, "unknown_gpu_seconds", unknown_ms / MS_PER_S);
     json_key_i64(&l->w, "held_ms", u->gpu_ms);
     json_key_i64(&l->w, "cpu_milli_ms", u->cpu_milli_ms);
     json_key_i64(&l->w, "allocations", u->allocations);

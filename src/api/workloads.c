@@ -6,6 +6,7 @@
 #include <json-c/json.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/cleanup.h"
 #include "model/amount.h"
 #include "model/json.h"
@@ -250,7 +251,8 @@ static int take_allocation(void *arg, const struct model_allocation *a)
     model_amount_encode(w, "memory", MODEL_MEMORY_BYTES, a->memory_bytes);
     json_key_time(w, "started_at", a->start_ms);
     json_key_time(w, "ended_at", a->end_ms);
-    json_key_i64(w, "busy_ms", a->busy_ns / 1000000);
+    json_key_i64(w, "busy_ms", a->busy_ns / NS_PER_MS);
+    json_key_i64(w, "known_ms", a->known_ns / NS_PER_MS);
     json_key_string(w, "release", a->release ? model_release_name(a->release) : NULL);
     json_end_object(w);
     return 0;

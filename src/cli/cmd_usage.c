@@ -50,56 +50,84 @@ static const char *amount_text(struct cli *cli, int64_t gpu_ms, bool hours)
                         (long long)(tenths % 10));
 }
 
-static void add_row(struct cli *cli, struct cli_table *t, const char *name, int64_t allocated,
-                    int64_t busy, bool hours)
+/* GPU-milliseconds of a team, or of all. */
+struct amounts {
+    int64_t allocated, busy, unknown;
+};
+
+static struct amounts amounts_of(struct json_object *usage)
 {
-    int64_t idle = allocated > busy ? allocated - busy : 0;
-    int64_t percent = allocated > 0 ? (qty_mul_div(busy, 200, allocated) + 1) / 2 : 0;
+    return (struct amounts){cli_json_int(usage, "allocated_gpu_ms", 0),
+                            cli_json_int(usage, "busy_gpu_ms", 0),
+                            cli_json_int(usage, "unknown_gpu_ms", 0)};
+}
+
+static struct amounts sum(struct json_object *reply)
+{
+    struct amounts sum = {0};
+
+    for (size_t i = 0; i < cli_json_len(reply, "teams"); i++) {
+        struct amounts a = amounts_of(cli_json_at(reply, "teams", i));
+
+        sum.allocated = qty_add_sat(sum.allocated, a.allocated);
+        sum.busy = qty_add_sat(sum.busy, a.busy);
+        sum.unknown = qty_add_sat(sum.unknown, a.unknown);
+    }
+    return sum;
+}
+
+struct look {
+    bool hours;
+    bool unknown; /* is there any to show? */
+};
+
+/* Busy and idle are parts of what is known. */
+static void add_row(struct cli *cli, struct cli_table *t, const char *name, struct amounts a,
+                    struct look look)
+{
+    bool hours = look.hours;
+    int64_t known = a.allocated > a.unknown ? a.allocated - a.unknown : 0;
+    int64_t percent = known > 0 ? (qty_mul_div(a.busy, 200, known) + 1) / 2 : 0;
 
     cli_table_row(t, CLI_TABLE_TOP);
     cli_table_cell(t, name, CLI_PLAIN);
-    cli_table_cell(t, amount_text(cli, allocated, hours), CLI_BOLD);
-    cli_table_cell(t, amount_text(cli, busy, hours), CLI_PLAIN);
-    cli_table_cell(t, amount_text(cli, idle, hours), CLI_PLAIN);
+    cli_table_cell(t, amount_text(cli, a.allocated, hours), CLI_BOLD);
+    cli_table_cell(t, amount_text(cli, a.busy, hours), CLI_PLAIN);
+    cli_table_cell(t, amount_text(cli, known > a.busy ? known - a.busy : 0, hours), CLI_PLAIN);
     /* nothing stands beside 0% */
-    cli_table_cell(t, cli_bar(&cli->style, percent ? busy : 0, allocated, BAR_WIDTH, &cli->arena),
+    cli_table_cell(t, cli_bar(&cli->style, percent ? a.busy : 0, known, BAR_WIDTH, &cli->arena),
                    CLI_GREEN);
     cli_table_cell(t, arena_printf(&cli->arena, "%lld%%", (long long)percent), CLI_PLAIN);
-}
-
-/* Sums of KEY over all teams, in GPU-milliseconds. */
-static int64_t total(struct json_object *reply, const char *key)
-{
-    int64_t sum = 0;
-
-    for (size_t i = 0; i < cli_json_len(reply, "teams"); i++)
-        sum = qty_add_sat(sum, cli_json_int(cli_json_at(reply, "teams", i), key, 0));
-    return sum;
+    if (look.unknown)
+        cli_table_cell(t, amount_text(cli, a.unknown, hours), CLI_PLAIN);
 }
 
 static void print_usage(struct cli *cli, struct json_object *reply)
 {
-    int64_t allocated = total(reply, "allocated_gpu_ms"), busy = total(reply, "busy_gpu_ms");
-    bool hours = allocated >= HOURS_FROM_MS;
+    const struct amounts all = sum(reply);
+    struct look look = {.hours = all.allocated >= HOURS_FROM_MS};
     const struct cli_column columns[] = {
         {"TEAM", CLI_COLUMN_CUT},
-        {hours ? "GPU-HOURS" : "GPU-SECONDS", CLI_COLUMN_RIGHT},
+        {look.hours ? "GPU-HOURS" : "GPU-SECONDS", CLI_COLUMN_RIGHT},
         {"BUSY", CLI_COLUMN_RIGHT},
         {"IDLE", CLI_COLUMN_RIGHT},
         {"", 0},
         {"BUSY %", CLI_COLUMN_RIGHT},
+        {"NOT KNOWN", CLI_COLUMN_RIGHT},
     };
-    struct cli_table *t = cli_table_new(cli, columns, ARRAY_LEN(columns));
     size_t count = cli_json_len(reply, "teams");
+    struct cli_table *t;
+
+    look.unknown = strcmp(amount_text(cli, all.unknown, look.hours), "0.0") != 0;
+    t = cli_table_new(cli, columns, ARRAY_LEN(columns) - (look.unknown ? 0 : 1));
 
     for (size_t i = 0; i < count; i++) {
         struct json_object *u = cli_json_at(reply, "teams", i);
 
-        add_row(cli, t, cli_json_text(u, "team"), cli_json_int(u, "allocated_gpu_ms", 0),
-                cli_json_int(u, "busy_gpu_ms", 0), hours);
+        add_row(cli, t, cli_json_text(u, "team"), amounts_of(u), look);
     }
     if (count > 1)
-        add_row(cli, t, "all", allocated, busy, hours);
+        add_row(cli, t, "all", all, look);
     cli_table_end(t);
 }
 

@@ -50,6 +50,7 @@ struct engine_intent {
     enum model_task_state state; /* STARTING, RUNNING or STOPPING as core knows it */
     const uint16_t *devices;
     int32_t device_count;
+    int64_t busy_ns, known_ns; /* as last reported: an engine that measures goes on from there */
 };
 
 enum engine_event_kind {
@@ -71,7 +72,10 @@ struct engine_event {
     int32_t exit_signal;           /* EXITED: 0 = by itself */
     bool lasting;                  /* REFUSED: trying again would not help */
     bool stopped;                  /* EXITED: it had been asked to stop before it ended */
-    int64_t busy_ns;               /* USAGE, EXITED: device busy time since start, cumulative */
+    /* All about a task: device busy time since its start, and of how much time that is known. Both
+     * cumulative, in GPU time: two whole devices for a second are two seconds. What is not known
+     * is neither busy nor idle. */
+    int64_t busy_ns, known_ns;
     /* REFUSED, LOST, EXITED: a sentence ("out of memory"); of REFUSED what follows a newline is
      * detail for who looks for the cause, and kept in the event alone. */
     const char *message;

@@ -322,6 +322,8 @@ void core_task_set_state(struct core *core, struct core_workload *w, int32_t ind
 void core_task_release(struct core *core, struct core_workload *w, int32_t index, int64_t end_ms,
                        enum model_release how);
 void core_task_intent(const struct core_workload *w, int32_t index, char *text);
+/* GPU time for which T held devices and had not begun: known to be idle. 0 before it begins. */
+int64_t core_task_launch_ns(const struct core_task *t);
 /* Asks the engine to stop it (STARTING or RUNNING); GRACE -1 = the workload's own. A task that is
  * STOPPING already gets a given grace too: the engine keeps to the earlier end. */
 void core_task_stop(struct core *core, struct core_workload *w, int32_t index, int64_t grace_ms);

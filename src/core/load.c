@@ -277,8 +277,14 @@ void core_load_reconcile(struct core *core)
             if (!model_task_state_holds(t->state))
                 continue;
             core_task_intent(w, i, intent);
-            intents[count++] = (struct engine_intent){arena_strdup(&core->turn, intent), t->state,
-                                                      t->devices, t->device_count};
+            intents[count++] = (struct engine_intent){
+                .intent = arena_strdup(&core->turn, intent),
+                .state = t->state,
+                .devices = t->devices,
+                .device_count = t->device_count,
+                .busy_ns = t->allocation.busy_ns,
+                .known_ns = t->allocation.known_ns - core_task_launch_ns(t),
+            };
             if (t->state == MODEL_TASK_STOPPING)
                 core_journal_effect(core, EFFECT_STOP, intent, NULL, w->shape->model->grace_ms);
         }

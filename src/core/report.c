@@ -20,6 +20,7 @@
 
 #include "base/cleanup.h"
 #include "base/json_writer.h"
+#include "base/qty.h"
 
 #define LAUNCHES_MAX 3
 /* The exit code of what could not be launched, as shells have it. */
@@ -72,6 +73,7 @@ static void started(struct core *core, struct subject *s, const struct engine_ev
         return;
     core_task_set_state(core, w, s->index, MODEL_TASK_RUNNING);
     s->t->started_ms = core_timeline(core, event->boot_ms);
+    s->t->allocation.known_ns = core_task_launch_ns(s->t);
     w->refusals = 0;
     core_record_task(core, w, s->index);
     core_record_workload_event(core, w, s->index, MODEL_EVENT_TASK_STARTED, NULL,
@@ -163,6 +165,16 @@ static void failed(struct core *core, struct subject *s, const struct engine_eve
                        arena_printf(&core->turn, "task %d: %s", s->index, how));
 }
 
+/* What is reported never runs backwards, whatever an engine forgot. */
+static void take_busy(struct core_task *t, const struct engine_event *event)
+{
+    struct model_allocation *a = &t->allocation;
+    int64_t known_ns = qty_add_sat(core_task_launch_ns(t), event->known_ns);
+
+    a->busy_ns = event->busy_ns > a->busy_ns ? event->busy_ns : a->busy_ns;
+    a->known_ns = known_ns > a->known_ns ? known_ns : a->known_ns;
+}
+
 static void exited(struct core *core, struct subject *s, const struct engine_event *event)
 {
     struct core_workload *w = s->w;
@@ -172,7 +184,7 @@ static void exited(struct core *core, struct subject *s, const struct engine_eve
 
     s->t->exit_code = event->exit_code;
     s->t->exit_signal = event->exit_signal;
-    s->t->allocation.busy_ns = event->busy_ns;
+    take_busy(s->t, event);
     core_record_workload_event(core, w, s->index, MODEL_EVENT_TASK_ENDED,
                                arena_printf(&core->turn, "{\"exit_code\":%d,\"signal\":%d}",
                                             event->exit_code, event->exit_signal),
@@ -268,9 +280,9 @@ static void usage(struct core *core, struct subject *s, const struct engine_even
 {
     struct model_allocation *a = &s->t->allocation;
 
-    if (a->id == 0 || event->busy_ns < a->busy_ns)
+    if (a->id == 0)
         return;
-    a->busy_ns = event->busy_ns;
+    take_busy(s->t, event);
     a->seen_ms = core_timeline(core, event->boot_ms);
     if (core->now_ms - s->t->usage_stored_ms < USAGE_STORE_MS)
         return;

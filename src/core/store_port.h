@@ -128,6 +128,7 @@ struct store_usage_row {
     const char *team;
     int64_t allocated_milli_ms; /* milli-GPU x milliseconds inside the window */
     int64_t busy_ns;            /* device busy time inside the window */
+    int64_t unknown_ns;         /* GPU time of which it is not known whether it was busy */
     int64_t gpu_ms;             /* wall milliseconds with any device held */
     int64_t cpu_milli_ms;
     int64_t allocations;

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "base/clock.h"
+
 void core_task_intent(const struct core_workload *w, int32_t index, char *text)
 {
     model_intent_format(w->id, index, w->tasks[index].attempt, text);
@@ -23,6 +25,22 @@ void core_task_set_state(struct core *core, struct core_workload *w, int32_t ind
         t->allocation.stopping_ms = core->now_ms;
 }
 
+/* GPU time of A until T_MS. */
+static int64_t gpu_ns(const struct model_allocation *a, int64_t t_ms)
+{
+    int64_t ms = t_ms - a->start_ms, ns;
+
+    if (ms <= 0)
+        return 0;
+    return __builtin_mul_overflow(ms, (int64_t)a->gpu_milli * (NS_PER_MS / 1000), &ns) ? INT64_MAX
+                                                                                       : ns;
+}
+
+int64_t core_task_launch_ns(const struct core_task *t)
+{
+    return gpu_ns(&t->allocation, t->started_ms);
+}
+
 void core_task_release(struct core *core, struct core_workload *w, int32_t index, int64_t end_ms,
                        enum model_release how)
 {
@@ -35,6 +53,8 @@ void core_task_release(struct core *core, struct core_workload *w, int32_t index
         if (a->end_ms > core->now_ms)
             a->end_ms = core->now_ms;
         a->release = how;
+        if (how == MODEL_RELEASE_REFUSED)
+            a->known_ns = gpu_ns(a, a->end_ms); /* nothing ran */
         core_record_allocation(core, a);
         *a = (struct model_allocation){0};
     }

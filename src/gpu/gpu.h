@@ -3,8 +3,7 @@
  * Devices of this machine: real ones through the driver, or simulated ones.
  *
  * Real devices are listed by NVML, which is loaded with dlopen: a machine without a driver needs
- * nothing. Only the inventory is read so far (name, uuid, memory); busy time of real devices is
- * not, which `telemetry` says, so that nobody mistakes a missing figure for an idle device.
+ * nothing. How busy they are is read by telemetry.h.
  *
  * Simulated devices hold no work back and no work apart: they are numbers to schedule against.
  * Their busy time is the CPU time of the tasks that hold them, at most the tasks' share of the
@@ -22,16 +21,10 @@
 #include "base/err.h"
 #include "model/node.h"
 
-enum gpu_telemetry {
-    GPU_TELEMETRY_NONE,     /* busy time is not known */
-    GPU_TELEMETRY_SIMULATED /* busy time stands for CPU time */
-};
-
 struct gpu_inventory {
     const struct model_device *devices; /* NULL when there is none */
     int32_t count;
     bool simulated;
-    enum gpu_telemetry telemetry;
     const char *driver; /* version of the NVIDIA driver that answered, or NULL */
     const char *notice; /* one sentence that people must read, or NULL */
 };

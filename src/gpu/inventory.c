@@ -12,7 +12,7 @@
 int gpu_sim_inventory(const char *spec, struct arena *arena, struct gpu_inventory *ret_inventory,
                       struct err *err)
 {
-    struct gpu_inventory inv = {.simulated = true, .telemetry = GPU_TELEMETRY_SIMULATED};
+    struct gpu_inventory inv = {.simulated = true};
     int r = model_devices_from_spec(spec, arena, &inv.devices, &inv.count, err);
 
     if (r < 0)

@@ -79,8 +79,7 @@ static int read_all(const struct nvml *n, struct arena *arena, struct gpu_invent
     }
     *inv = (struct gpu_inventory){.devices = count ? devices : NULL,
                                   .count = (int32_t)count,
-                                  .driver = arena_strdup(arena, driver),
-                                  .notice = "busy time of real devices is not measured yet"};
+                                  .driver = arena_strdup(arena, driver)};
     return 0;
 }
 

@@ -25,7 +25,7 @@ struct model_task {
     const char *node_name;
     const uint16_t *devices;
     int32_t device_count;
-    int32_t gpu_milli;    /* charge of this placement */
+    int32_t gpu_milli;     /* charge of this placement */
     int64_t held_until_ms; /* HELD: expiry of the promise */
     int64_t started_ms, ended_ms;
     int32_t exit_code;   /* 0..255; 128 + signal when killed */
@@ -43,7 +43,8 @@ struct model_allocation {
     int32_t gpu_milli;
     int64_t cpu_milli, memory_bytes;
     int64_t start_ms, end_ms; /* end 0 = open */
-    int64_t busy_ns;          /* device busy time so far, within gpu_milli * elapsed */
+    int64_t busy_ns;          /* device busy time so far, within known_ns */
+    int64_t known_ns;         /* GPU time of which it is known, within gpu_milli * elapsed */
     int64_t seen_ms;          /* last usage report */
     int64_t stopping_ms;      /* when it was asked to stop; 0 = it was not, or not known */
     enum model_release release;

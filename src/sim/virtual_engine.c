@@ -187,9 +187,8 @@ static void deliver(struct virtual_engine *e, const struct mail *m)
     event.exit_code = t->exit_code;
     event.stopped = t->stopped;
     event.lasting = t->lasting;
-    event.busy_ns = (t->ended_ms - t->started_ms) * 500000;
-    if (event.busy_ns < 0)
-        event.busy_ns = 0;
+    event.known_ns = t->ended_ms > t->started_ms ? (t->ended_ms - t->started_ms) * 1000000 : 0;
+    event.busy_ns = event.known_ns / 2;
     e->host.event(e->host.host, &event);
 }
 

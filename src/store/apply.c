@@ -43,12 +43,12 @@ static const char *const sql_texts[APPLY_SQL_COUNT] = {
     [APPLY_PUT_ALLOCATION] =
         "INSERT INTO allocations(id, workload, task, attempt, team, node, devices, gpu_milli,"
         " cpu_milli, memory_bytes, start_ms, end_ms, busy_ns, seen_ms, release,"
-        " stopping_ms)"
-        " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)"
+        " stopping_ms, known_ns)"
+        " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)"
         " ON CONFLICT(id) DO UPDATE SET workload = ?2, task = ?3, attempt = ?4, team = ?5,"
         " node = ?6, devices = ?7, gpu_milli = ?8, cpu_milli = ?9, memory_bytes = ?10,"
         " start_ms = ?11, end_ms = ?12, busy_ns = ?13, seen_ms = ?14, release = ?15,"
-        " stopping_ms = ?16",
+        " stopping_ms = ?16, known_ns = ?17",
     [APPLY_PUT_USER] = "INSERT INTO users(name, admin, teams) VALUES(?1, ?2, ?3)"
                        " ON CONFLICT(name) DO UPDATE SET admin = ?2, teams = ?3",
     [APPLY_DELETE_USER] = "DELETE FROM users WHERE name = ?1",
@@ -371,6 +371,7 @@ static int put_allocation(struct apply *a, const struct model_allocation *l, str
     bind_i64(&b, l->seen_ms);
     bind_text(&b, model_release_name(l->release));
     bind_i64(&b, l->stopping_ms);
+    bind_i64(&b, l->known_ns);
     return end(&b, l->id, err);
 }
 

@@ -12,6 +12,9 @@
  * and a window gets before(to) - before(from). Each part is thus rounded down at both of its
  * ends, and the parts of consecutive windows add up to the whole exactly.
  *
+ * What is not known of a device is neither busy nor idle: the GPU time that a report covers, less
+ * what it knows of, is spread in the same way. Until the first report nothing is said.
+ *
  * gpu_ms is the length of the union of a team's intervals with devices: the wall time in which
  * the team held any, however many.
  *
@@ -22,6 +25,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/vec.h"
 #include "store/row.h"
 #include "store/store_private.h"
@@ -72,12 +76,12 @@ static int64_t clamp(int64_t v, int64_t min, int64_t max)
     return v < min ? min : v > max ? max : v;
 }
 
-static int64_t busy_before(int64_t t, int64_t busy, int64_t start, int64_t end)
+static int64_t before(int64_t t, int64_t ns, int64_t start, int64_t end)
 {
     if (start == end)
-        return t > start ? busy : 0;
+        return t > start ? ns : 0;
     __int128 elapsed = clamp(t, start, end) - start;
-    return (int64_t)(busy * elapsed / (end - start));
+    return (int64_t)(ns * elapsed / (end - start));
 }
 
 /* SUM += amount * ms; false on overflow. */
@@ -91,9 +95,19 @@ static bool add_product(int64_t *sum, int64_t amount, int64_t ms)
 /* What the window needs of an allocation. */
 struct held {
     int64_t start, end; /* end 0 = open */
-    int64_t gpu_milli, cpu_milli, busy_ns, seen;
+    int64_t gpu_milli, cpu_milli, busy_ns, known_ns, seen;
     bool devices;
 };
+
+/* GPU time until COVERED of which nothing is known. */
+static int64_t unknown_ns(const struct held *h, int64_t covered)
+{
+    __int128 all = (__int128)h->gpu_milli * (covered - h->start) * (NS_PER_MS / 1000);
+
+    if (all <= h->known_ns || (h->end == 0 && h->seen == 0))
+        return 0;
+    return all - h->known_ns > INT64_MAX ? INT64_MAX : (int64_t)(all - h->known_ns);
+}
 
 static int add_held(struct team_usage *t, const struct held *h, const struct window *w,
                     struct err *err)
@@ -111,11 +125,15 @@ static int add_held(struct team_usage *t, const struct held *h, const struct win
         return 0;
 
     struct store_usage_row *row = &t->row;
-    int64_t busy = busy_before(w->to, h->busy_ns, h->start, busy_end) -
-                   busy_before(w->from, h->busy_ns, h->start, busy_end);
+    int64_t busy = before(w->to, h->busy_ns, h->start, busy_end) -
+                   before(w->from, h->busy_ns, h->start, busy_end);
+    int64_t all_unknown = unknown_ns(h, busy_end);
+    int64_t unknown = before(w->to, all_unknown, h->start, busy_end) -
+                      before(w->from, all_unknown, h->start, busy_end);
     if (!add_product(&row->allocated_milli_ms, h->gpu_milli, ms) ||
         !add_product(&row->cpu_milli_ms, h->cpu_milli, ms) ||
-        __builtin_add_overflow(row->busy_ns, busy, &row->busy_ns))
+        __builtin_add_overflow(row->busy_ns, busy, &row->busy_ns) ||
+        __builtin_add_overflow(row->unknown_ns, unknown, &row->unknown_ns))
         return err_set(err, -EOVERFLOW, ERR_OUT_OF_RANGE, NULL, "ask for a shorter window",
                        "the usage of team '%s' does not fit in 63 bits", row->team);
     row->allocations++;
@@ -166,6 +184,7 @@ static int add_row(struct usage *u, struct row *row, const struct window *w)
     h.cpu_milli = row_i64(row, "cpu_milli");
     h.busy_ns = row_i64(row, "busy_ns");
     h.seen = row_i64(row, "seen_ms");
+    h.known_ns = row_i64(row, "known_ns");
     h.devices = row_int(row, "devices", 0, 1) != 0;
     if (row->status == 0 && h.end != 0 && h.end < h.start)
         row_refuse(row, "end_ms", "after its start");
@@ -176,7 +195,7 @@ static int add_row(struct usage *u, struct row *row, const struct window *w)
 
 #define USAGE_SELECT                                                                             \
     "SELECT a.id, t.name, a.start_ms, a.end_ms, a.gpu_milli, a.cpu_milli, a.busy_ns, a.seen_ms," \
-    " a.devices <> '' FROM allocations a LEFT JOIN teams t ON t.id = a.team"
+    " a.known_ns, a.devices <> '' FROM allocations a LEFT JOIN teams t ON t.id = a.team"
 
 int read_usage(void *store, int64_t from_ms, int64_t to_ms, int64_t now_ms, store_usage_fn *fn,
                void *user, struct err *err)

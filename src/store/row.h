@@ -78,7 +78,7 @@ int row_task(struct row *row, uint16_t *devices, struct model_task *ret_task);
 
 #define ROW_ALLOCATION_COLUMNS                                                              \
     "id, workload, task, attempt, team, node, devices, gpu_milli, cpu_milli, memory_bytes," \
-    " start_ms, end_ms, busy_ns, seen_ms, release, stopping_ms"
+    " start_ms, end_ms, busy_ns, seen_ms, release, stopping_ms, known_ns"
 /* DEVICES as for row_task(). */
 int row_allocation(struct row *row, uint16_t *devices, struct model_allocation *ret_allocation);
 

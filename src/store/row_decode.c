@@ -129,6 +129,7 @@ int row_allocation(struct row *row, uint16_t *devices, struct model_allocation *
     a.seen_ms = row_i64(row, "seen_ms");
     const char *release = row_text(row, "release");
     a.stopping_ms = row_i64(row, "stopping_ms");
+    a.known_ns = row_i64(row, "known_ns");
     if (row->status == 0 && model_release_parse(release, &a.release) < 0)
         row_refuse(row, "release", "an end of allocations");
     if (row->status == 0 && a.end_ms != 0 && a.end_ms < a.start_ms)

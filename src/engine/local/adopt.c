@@ -155,6 +155,8 @@ static void reconcile_one(struct engine_local *e, const struct engine_intent *in
 
     if (t == NULL) {
         t = task_new(e, intent->intent);
+        t->busy_ns = intent->busy_ns;
+        t->known_ns = intent->known_ns;
         t->awaited = true;
         e->awaited++;
         adopt_task(e, t);

@@ -214,24 +214,41 @@ bool cgroup_oom_killed(const struct cgroup_set *set)
     return r == 0 && keyed_value(text, "oom_kill") > 0;
 }
 
-/* Signals every process of GROUP (unless SIG is 0); returns how many there were. */
-static int signal_all(const char *group, int sig)
+static int list_processes(const char *group, struct cgroup_pids *pids)
 {
     _cleanup_free_ char *text = NULL;
-    int count = 0;
+    int r = read_file(group, "cgroup.procs", &text);
     char *p, *end;
 
-    if (read_file(group, "cgroup.procs", &text) < 0)
-        return 0;
-    for (p = text; *p; p = end + (*end == '\n')) {
+    for (p = r < 0 ? NULL : text; p && *p; p = end + (*end == '\n')) {
         long pid = strtol(p, &end, 10);
 
         if (end == p)
             break;
-        count++;
-        if (sig != 0 && pid > 1)
-            kill((pid_t)pid, sig);
+        vec_push(pids, (pid_t)pid);
     }
+    return r < 0 ? r : 0;
+}
+
+int cgroup_list(const struct cgroup_set *set, struct cgroup_pids *pids)
+{
+    const char *group = tracking_group(set);
+
+    return group ? list_processes(group, pids) : -ENOENT;
+}
+
+/* Signals every process of GROUP (unless SIG is 0); returns how many there were. */
+static size_t signal_all(const char *group, int sig)
+{
+    struct cgroup_pids pids = {0};
+    size_t count;
+
+    (void)list_processes(group, &pids);
+    for (size_t i = 0; sig != 0 && i < pids.len; i++)
+        if (pids.items[i] > 1)
+            kill(pids.items[i], sig);
+    count = pids.len;
+    vec_done(&pids);
     return count;
 }
 

@@ -25,10 +25,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/strbuf.h"
+#include "base/vec.h"
 
 enum cgroup_role {
     CGROUP_V2,      /* unified, with controllers */
@@ -82,6 +84,9 @@ int cgroup_join(const struct cgroup_set *set, struct err *err);
 
 /* CPU time used so far by everything that ever ran in the groups; -1 = not known. */
 int64_t cgroup_cpu_ns(const struct cgroup_set *set);
+struct cgroup_pids VEC_BODY(pid_t);
+/* Adds the processes of the task to PIDS (to vec_done()). -ENOENT where no group lists them. */
+int cgroup_list(const struct cgroup_set *set, struct cgroup_pids *pids);
 /* Has the kernel killed a process of the task for want of memory? */
 bool cgroup_oom_killed(const struct cgroup_set *set);
 

@@ -21,7 +21,8 @@
 #include "engine/local/log_parts.h"
 #include "engine/local/process.h"
 
-#define USAGE_PERIOD_S 5
+#define USAGE_PERIOD_S 5   /* core hears of it */
+#define MEASURE_PERIOD_S 1 /* real devices, which only tell how they have been just now */
 #define ADOPT_RETRY_MS 5
 
 int engine_watch(struct engine_local *e, int fd, struct watch *w)
@@ -50,8 +51,11 @@ bool engine_code_lasts(const char *code)
 
 void engine_tell(struct engine_local *e, const struct local_task *t, enum engine_event_kind kind)
 {
-    struct engine_event ev = {
-        .kind = kind, .intent = t->intent, .boot_ms = clock_boot_ms(), .busy_ns = t->busy_ns};
+    struct engine_event ev = {.kind = kind,
+                              .intent = t->intent,
+                              .boot_ms = clock_boot_ms(),
+                              .busy_ns = t->busy_ns,
+                              .known_ns = t->known_ns};
 
     if (t->unwanted)
         return;
@@ -115,7 +119,10 @@ static void timer_ready(struct engine_local *e, struct watch *w)
 {
     uint64_t count;
 
-    if (read(e->timer, &count, sizeof(count)) == (ssize_t)sizeof(count))
+    if (read(e->timer, &count, sizeof(count)) != (ssize_t)sizeof(count))
+        return;
+    busy_measure(e);
+    if (e->meter == NULL || ++e->ticks % (USAGE_PERIOD_S / MEASURE_PERIOD_S) == 0)
         watch_usage(e);
 }
 
@@ -213,7 +220,9 @@ static void op_reconcile(void *engine, const struct engine_intent *intents, size
     r->count = count;
     for (size_t i = 0; i < count; i++)
         r->intents[i] = (struct engine_intent){.intent = arena_strdup(&r->arena, intents[i].intent),
-                                               .state = intents[i].state};
+                                               .state = intents[i].state,
+                                               .busy_ns = intents[i].busy_ns,
+                                               .known_ns = intents[i].known_ns};
     queue_push(&e->queue, r);
 }
 
@@ -306,8 +315,8 @@ static void raise_file_limit(void)
 
 static int open_loop(struct engine_local *e)
 {
-    struct itimerspec period = {.it_interval.tv_sec = USAGE_PERIOD_S,
-                                .it_value.tv_sec = USAGE_PERIOD_S};
+    time_t s = e->meter ? MEASURE_PERIOD_S : USAGE_PERIOD_S;
+    struct itimerspec period = {.it_interval.tv_sec = s, .it_value.tv_sec = s};
     int r;
 
     e->epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -325,8 +334,10 @@ static int open_loop(struct engine_local *e)
 
 static int start_helpers(struct engine_local *e, struct err *err)
 {
-    int r = open_loop(e);
+    int r;
 
+    busy_open(e);
+    r = open_loop(e);
     if (r == 0)
         r = worker_create(&e->cleaner);
     for (int i = 0; i < ENGINE_PULLERS && r == 0; i++)
@@ -438,6 +449,7 @@ void engine_local_destroy(struct engine_local *e)
         drop_request(r);
     }
     free_tasks(e);
+    busy_close(e);
     remove_groups(e);
     for (size_t i = e->retained_first; i < e->retained.len; i++)
         free(e->retained.items[i]);

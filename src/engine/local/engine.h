@@ -64,8 +64,8 @@ struct local_task {
     int64_t gpu_milli;
     bool simulated;
     int64_t started_ms;
-    int64_t busy_ns;
-    int64_t stop_grace_ms; /* asked for while there was no one to tell; -1 = no */
+    int64_t busy_ns, known_ns; /* as in engine_event */
+    int64_t stop_grace_ms;     /* asked for while there was no one to tell; -1 = no */
     int64_t adopt_deadline_ms;
     int64_t patience_ms;        /* when a supervisor that says nothing is given up; 0 = no limit */
     enum engine_event_kind end; /* ENDED: how */
@@ -169,8 +169,10 @@ struct engine_local {
     pthread_t thread;
     bool thread_runs;
 
-    int epoll, timer; /* timer: usage, every USAGE_PERIOD_MS */
+    int epoll, timer; /* timer: for usage */
+    uint32_t ticks;   /* of it */
     int tasks_fd, ended_fd;
+    struct busy_meter *meter; /* of real devices; NULL = none */
     struct watch on_queue, on_timer;
     struct map tasks;                  /* struct local_task by intent */
     VEC(struct local_task *) adopting; /* in ADOPTING: tried again at short intervals */
@@ -255,7 +257,17 @@ int task_read_record(const struct engine_local *e, const char *intent, char **re
 void task_bereaved(struct engine_local *e, struct local_task *t);
 void watch_stop(struct engine_local *e, const char *intent, int64_t grace_ms);
 void watch_exec(struct engine_local *e, struct request *r);
+/* Gives up supervisors that hang, and tells how busy the tasks were. */
 void watch_usage(struct engine_local *e);
+
+/* busy.c: how busy the tasks keep their devices. */
+/* Begins to measure real devices, where there are any. */
+void busy_open(struct engine_local *e);
+void busy_close(struct engine_local *e);
+/* Measures the running tasks on real devices. Nothing to do without them. */
+void busy_measure(struct engine_local *e);
+/* The same of T if its devices are simulated: it has used CPU_NS until NOW_MS. */
+void busy_by_cpu(struct local_task *t, int64_t cpu_ns, int64_t now_ms);
 
 /* clean.c */
 void clean_begin(struct engine_local *e, struct local_task *t);

@@ -214,6 +214,8 @@ static void add_devices(struct composer *c)
         }
         if (d && d->simulated && i == 0)
             record_add(c->out, "simulated", "1");
+        if (d && !d->simulated)
+            record_add(c->out, "gpu", d->uuid);
     }
     for (size_t i = 0; real && i < ARRAY_LEN(shared); i++)
         if (access(shared[i], F_OK) == 0)

@@ -222,15 +222,6 @@ void task_end(struct engine_local *e, struct local_task *t, enum engine_event_ki
     }
 }
 
-static int64_t busy(const struct local_task *t, int64_t cpu_ns, int64_t now_ms)
-{
-    int64_t ns = t->simulated
-                     ? gpu_sim_busy_ns(cpu_ns, t->gpu_milli, (now_ms - t->started_ms) * NS_PER_MS)
-                     : 0;
-
-    return ns > t->busy_ns ? ns : t->busy_ns; /* it never runs backwards */
-}
-
 void task_end_by_record(struct engine_local *e, struct local_task *t, const char *data, size_t len)
 {
     const char *kind = record_get(data, len, "kind");
@@ -245,7 +236,7 @@ void task_end_by_record(struct engine_local *e, struct local_task *t, const char
     t->lasting = engine_code_lasts(record_get(data, len, "code"));
     t->started_ms = record_get_i64(data, len, "started_boot_ms", t->started_ms);
     t->ended_ms = record_get_i64(data, len, "ended_boot_ms", 0);
-    t->busy_ns = busy(t, record_get_i64(data, len, "cpu_ns", 0), t->ended_ms);
+    busy_by_cpu(t, record_get_i64(data, len, "cpu_ns", 0), t->ended_ms);
     /* Times of another boot mean nothing on this one's clock. */
     if (boot && e->boot_id && strcmp(boot, e->boot_id) != 0)
         t->ended_ms = clock_boot_ms();
@@ -392,8 +383,8 @@ void watch_usage(struct engine_local *e)
         lose_patience(t, now);
         if (t->state != RUNNING || t->unwanted)
             continue;
-        if (t->simulated && t->gpu_milli > 0)
-            t->busy_ns = busy(t, cgroup_cpu_ns(&t->cgroups), now);
+        if (t->simulated)
+            busy_by_cpu(t, cgroup_cpu_ns(&t->cgroups), now);
         engine_tell(e, t, ENGINE_USAGE);
     }
 }

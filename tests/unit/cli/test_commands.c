@@ -670,6 +670,17 @@ static void usage_sums_teams(void **state)
            "all          1234.6  617.3  617.3  #####+------     50%\n");
 }
 
+static void what_is_not_known_is_not_idle(void **state)
+{
+    (void)state;
+    fake_answer("GET /v1/usage?from=2026-11-30T11:30:00.000Z&to=2026-11-30T12:00:00.000Z", 200,
+                "{\"teams\":[{\"team\":\"nlp\",\"allocated_gpu_ms\":1000000,"
+                "\"busy_gpu_ms\":100000,\"unknown_gpu_ms\":800000}]}");
+    expect("usage --since 30m", 0,
+           "TEAM  GPU-SECONDS   BUSY   IDLE                BUSY %  NOT KNOWN\n"
+           "nlp        1000.0  100.0  100.0  ######------     50%      800.0\n");
+}
+
 static void nothing_stands_beside_no_percent(void **state)
 {
     (void)state;
@@ -1079,6 +1090,7 @@ int main(void)
         TEST(maintenance_that_touches_nobody_says_so),
         TEST(maintenance_is_cancelled_alone),
         TEST(windows_of_nodes_are_shown_until_they_are_over),
+        TEST(what_is_not_known_is_not_idle),
         TEST(nothing_stands_beside_no_percent),
         TEST(usage_of_long_windows_is_in_hours),
         TEST(top_is_one_picture_in_a_pipe),

@@ -30,6 +30,7 @@ static void on_event(void *host, const struct engine_event *ev)
     struct seen s = {.kind = ev->kind,
                      .boot_ms = ev->boot_ms,
                      .busy_ns = ev->busy_ns,
+                     .known_ns = ev->known_ns,
                      .exit_code = ev->exit_code,
                      .exit_signal = ev->exit_signal,
                      .stopped = ev->stopped};

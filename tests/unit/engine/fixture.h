@@ -21,7 +21,7 @@
 struct seen {
     enum engine_event_kind kind;
     char intent[64];
-    int64_t boot_ms, busy_ns;
+    int64_t boot_ms, busy_ns, known_ns;
     int32_t exit_code, exit_signal;
     bool stopped;
     char message[1024];

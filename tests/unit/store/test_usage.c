@@ -153,12 +153,15 @@ static void busy_time_of_an_open_allocation_ends_at_its_report(void **state)
                                  .gpu_milli = 1000,
                                  .start_ms = 1000,
                                  .busy_ns = 600,
+                                 .known_ns = 1000000000 - 1000,
                                  .seen_ms = 2000};
     txn_add(t, &(struct store_op){.kind = STORE_PUT_ALLOCATION, .allocation = &a});
     assert_int_equal(txn_commit(f, t), 0);
     assert_int_equal(usage(f, 0, 1500, 9000).row[0].busy_ns, 300);
     assert_int_equal(usage(f, 1500, 2000, 9000).row[0].busy_ns, 300);
     assert_int_equal(usage(f, 2000, 9000, 9000).row[0].busy_ns, 0);
+    assert_int_equal(usage(f, 0, 1500, 9000).row[0].unknown_ns, 500);
+    assert_int_equal(usage(f, 0, 9000, 9000).row[0].unknown_ns, 1000);
 }
 
 /* Random allocations, random cuts of the line: the parts add up exactly. */
@@ -187,6 +190,7 @@ static void consecutive_windows_add_up(void **state)
         if (part.count) {
             sum.allocated_milli_ms += part.row[0].allocated_milli_ms;
             sum.busy_ns += part.row[0].busy_ns;
+            sum.unknown_ns += part.row[0].unknown_ns;
             sum.gpu_ms += part.row[0].gpu_ms;
             sum.cpu_milli_ms += part.row[0].cpu_milli_ms;
         }
@@ -194,6 +198,8 @@ static void consecutive_windows_add_up(void **state)
     }
     assert_int_equal(sum.allocated_milli_ms, whole.allocated_milli_ms);
     assert_int_equal(sum.busy_ns, whole.busy_ns);
+    assert_true(whole.unknown_ns > 0);
+    assert_int_equal(sum.unknown_ns, whole.unknown_ns);
     assert_int_equal(sum.gpu_ms, whole.gpu_ms);
     assert_int_equal(sum.cpu_milli_ms, whole.cpu_milli_ms);
 }

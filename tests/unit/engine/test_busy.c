@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who kept real devices busy: tasks in their sandboxes on the simulated driver. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "double.h"
+#include "fixture.h"
+
+#define GPU_BUSY "./gpu_worker 600"
+#define GPU_IDLE "./gpu_worker 0"
+
+static struct fixture *f;
+static char work[64], file[96];
+
+static void copy_in(const char *from, const char *name)
+{
+    _cleanup_free_ char *data = NULL;
+    char path[128];
+    size_t len;
+    FILE *to;
+
+    assert_int_equal(io_read_file(AT_FDCWD, from, (size_t)1 << 26, &data, &len), 0);
+    snprintf(path, sizeof(path), "%s/%s", work, name);
+    to = fopen(path, "we");
+    assert_non_null(to);
+    assert_int_equal(fwrite(data, 1, len, to), len);
+    fclose(to);
+    chmod(path, 0755);
+}
+
+/* A node with two devices whose driver, programs and file lie in the tasks' folder. */
+static void node_with_driver(enum dbl_mode mode)
+{
+    static const char *roots[] = {work, NULL};
+    struct dbl_config config = dbl_config_default;
+
+    snprintf(work, sizeof(work), "/tmp/allot-busy-XXXXXX");
+    assert_non_null(mkdtemp(work));
+    chmod(work, 0777);
+    copy_in(getenv("ALLOT_GPU_WORKER"), "gpu_worker");
+    copy_in(getenv("ALLOT_CUDA_LIBRARY"), "libcuda.so.1");
+    config.devices = 2;
+    config.mode = mode;
+    snprintf(file, sizeof(file), "%s/devices", work);
+    assert_int_equal(dbl_create(file, &config), 0);
+    chmod(file, 0666);
+    setenv(DBL_FILE_ENV, file, 1);
+    f->config.devices = NULL;
+    f->config.workdir_roots = roots;
+    fixture_up(f);
+    assert_int_equal(fixture_wait(f, NULL, ENGINE_NODE).devices, 2);
+}
+
+/* Workload N runs SCRIPT with MILLI of DEVICE. */
+static void begin(int n, const char *script, uint16_t device, int32_t milli)
+{
+    f->workloads[n].workdir = work;
+    f->workloads[n].env[0] = (struct model_pair){"LD_LIBRARY_PATH", work};
+    f->workloads[n].env[1] = (struct model_pair){DBL_FILE_ENV, file};
+    f->workloads[n].env_count = 2;
+    f->request.device_milli = milli;
+    f->devices[0] = device;
+    fixture_script(f, n, script);
+    fixture_start(f, n, 0);
+}
+
+/* The first report on INTENT that knows something of it. */
+static struct seen measured(const char *intent)
+{
+    struct seen s;
+
+    do {
+        fixture_clear(f);
+        s = fixture_wait(f, intent, ENGINE_USAGE);
+    } while (s.known_ns == 0);
+    return s;
+}
+
+static int set_up(void **state)
+{
+    f = fixture_new();
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    fixture_drop(f);
+    unsetenv(DBL_FILE_ENV);
+    if (work[0])
+        (void)io_remove_tree(AT_FDCWD, work);
+    return 0;
+}
+
+static void whoever_keeps_a_device_busy_is_charged(void **state)
+{
+    struct seen s;
+
+    NEED_ROOT();
+    node_with_driver(DBL_TIMESLICE);
+    begin(1, GPU_BUSY, 0, 1000);
+    begin(2, GPU_BUSY, 1, 250);
+    begin(3, GPU_IDLE, 1, 250);
+    for (int n = 1; n <= 3; n++) {
+        char intent[MODEL_INTENT_MAX];
+
+        snprintf(intent, sizeof(intent), "%d.0.0", n);
+        fixture_wait_log(f, intent, "ready");
+    }
+    s = measured("3.0.0");
+    assert_int_equal(s.busy_ns, 0);
+    s = fixture_wait(f, "1.0.0", ENGINE_USAGE);
+    assert_true(s.busy_ns > 0 && s.busy_ns <= s.known_ns);
+    /* All of the device is more than its part. */
+    s = fixture_wait(f, "2.0.0", ENGINE_USAGE);
+    assert_true(s.busy_ns > 0 && s.busy_ns <= s.known_ns);
+}
+
+/* The driver names the server of MPS and not its clients. */
+static void clients_of_mps_are_not_known(void **state)
+{
+    NEED_ROOT();
+    node_with_driver(DBL_MPS);
+    begin(1, GPU_BUSY, 0, 1000);
+    begin(2, GPU_BUSY, 1, 250);
+    begin(3, GPU_IDLE, 1, 250);
+    fixture_wait_log(f, "2.0.0", "ready");
+    assert_true(measured("1.0.0").busy_ns > 0);
+    assert_true(fixture_wait(f, "2.0.0", ENGINE_USAGE).busy_ns == 0);
+    assert_true(fixture_wait(f, "3.0.0", ENGINE_USAGE).busy_ns == 0);
+}
+
+/* A server that comes back goes on where core says that it was. */
+static void sums_go_on_after_a_restart(void **state)
+{
+    struct engine_intent intent = {.intent = "1.0.0",
+                                   .state = MODEL_TASK_RUNNING,
+                                   .busy_ns = INT64_C(1000000000000),
+                                   .known_ns = INT64_C(2000000000000)};
+    struct seen s;
+
+    NEED_ROOT();
+    node_with_driver(DBL_TIMESLICE);
+    begin(1, GPU_BUSY, 0, 1000);
+    fixture_wait_log(f, "1.0.0", "ready");
+    fixture_down(f);
+    fixture_clear(f);
+    fixture_up(f);
+    engine_local_ops()->reconcile(f->engine, &intent, 1);
+    fixture_wait(f, NULL, ENGINE_RECONCILED);
+    fixture_clear(f);
+    s = fixture_wait(f, "1.0.0", ENGINE_USAGE);
+    assert_true(s.busy_ns > intent.busy_ns && s.known_ns > intent.known_ns);
+    assert_true(s.busy_ns - intent.busy_ns <= s.known_ns - intent.known_ns);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(whoever_keeps_a_device_busy_is_charged, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(clients_of_mps_are_not_known, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(sums_go_on_after_a_restart, set_up, tear_down),
+    };
+
+    return cmocka_run_group_tests_name("engine busy", tests, NULL, NULL);
+}
