@@ -3,11 +3,14 @@
 
 #include "sched/decide.h"
 #include "sched/fit.h"
+#include "sched/gate.h"
 #include "sched/node.h"
 #include "sched/place.h"
 #include "sched/search.h"
 #include "sched/shape.h"
 #include "sched/task.h"
+#include "sched/team.h"
+#include "sched/trade.h"
 #include "sched/units.h"
 #include "sched/workload.h"
 
@@ -16,7 +19,7 @@
 #define SHALLOW 2              /* units of each leaf, at first: most requests need one victim */
 #define SHALLOW_TAKES 4        /* victims that are tried of these */
 #define MANY 1024              /* units, for one task of a large cluster */
-#define LEAF_LOOKS_MAX 512    /* leaves looked through in vain, in one turn of a large cluster */
+#define LEAF_LOOKS_MAX 512     /* leaves looked through in vain, in one turn of a large cluster */
 #define VAIN_MAX 32            /* nodes of a large cluster that one request looks at in vain */
 #define WAYS_MAX 4             /* nodes of a large cluster that could make way, before one does */
 #define WALK_MAX 1024          /* nodes that one request walks by */
@@ -244,11 +247,29 @@ static enum sched_cause main_cause(const struct victims *plan)
     return cause;
 }
 
+/* With the victims imagined away and W placed: which of them go because of a guarantee? */
+static void guard(struct sched *s, const struct workload *w, const struct gang *gang,
+                  const struct victims *plan)
+{
+    struct amounts charge = place_charge(s);
+    for (size_t i = 0; i < plan->list.len; i++) {
+        const struct victim *v = &plan->list.items[i];
+        struct team *mine, *theirs;
+        if (v->cause != SCHED_CAUSE_RECLAIM)
+            continue;
+        team_part(w->group->team, v->w->group->team, &mine, &theirs);
+        if (gate_within_guarantee(mine, &charge))
+            trade_guard(s, v->w, w, gang->total);
+    }
+}
+
 bool evict_carry_out(struct sched *s, struct workload *w, const struct gang *gang,
                      const struct victims *plan)
 {
     victims_imagine(s, plan, -1);
     bool placed = place_gang(s, w->group->job, w, gang, MASK(VIEW_THEN));
+    if (placed)
+        guard(s, w, gang, plan);
     victims_imagine(s, plan, 1);
     if (!placed)
         return false;

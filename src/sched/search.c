@@ -65,7 +65,8 @@ static bool unit_may_go(struct sched *s, const struct evicting *e, struct unit *
         trade_passed(s);
         return false;
     }
-    if (above(theirs, &theirs->share, &e->need, &charge))
+    bool gpus = e->need.v[SCHED_GPU_MILLI] > 0 && charge.v[SCHED_GPU_MILLI] > 0;
+    if (above(theirs, &theirs->share, &e->need, &charge) && !trade_is_guarded(s, u->w, e->w, gpus))
         return true;
     u->by_guarantee =
         above(theirs, &guarantee, &e->need, &charge) && gate_within_guarantee(mine, &e->need);

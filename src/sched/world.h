@@ -470,6 +470,8 @@ struct sched {
     struct map trades;             /* who made way for whom; see trade.h */
     struct arena trade_arena;      /* likewise */
     uint64_t trades_epoch;         /* outside_epoch of what is in them */
+    struct map guards;             /* who won what within its guarantee; likewise */
+    struct arena guard_arena;      /* likewise */
     uint64_t passed_epoch;         /* outside_epoch when a victim was passed over for it; or 0 */
     struct placing *placing;       /* scratch, see place.h */
     struct state_world *states;    /* of nodes, see states.h */

@@ -510,7 +510,10 @@ static void put_task(struct history_judge *j, const struct model_task *row)
     if (w->tasks[row->index].done && !done)
         wrong(j, "task %d of w%d had succeeded and is %s", row->index, w->number,
               model_task_state_name(row->state));
-    w->done += done && !w->tasks[row->index].done;
+    if (done && !w->tasks[row->index].done) {
+        w->done++;
+        history_judge_outside(j); /* by itself, also where it had been asked to stop */
+    }
     w->tasks[row->index].done = done;
 }
 

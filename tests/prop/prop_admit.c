@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "prop_exact.h"
+#include "prop_judge.h"
 
 struct victim {
     uint32_t workload;
@@ -254,7 +255,9 @@ static bool may_step(struct walk *k, uint32_t i, uint32_t level)
     }
     if (x->right == SCHED_CAUSE_IDLE_ONLY)
         return above(k, theirs, &unit, true);
-    return above(k, theirs, &unit, false) ||
+    bool gpus = k->need.v[SCHED_GPU_MILLI] > 0 && unit.v[SCHED_GPU_MILLI] > 0;
+    bool guarded = prop_guarded(k->w, k->shares, k->requester, x->workload, gpus);
+    return (above(k, theirs, &unit, false) && !guarded) ||
            (above(k, theirs, &unit, true) && within(k, mine, &k->need, true));
 }
 

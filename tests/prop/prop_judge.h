@@ -45,6 +45,14 @@ bool judge_evict(const struct judge *j);
 /* Once all starts or promises of a winner are known: it ends within its share, and none of its
  * victims could have stayed (prop_winner.c). */
 bool judge_winner(const struct judge *j);
+/* Likewise: notes what was won by guarantee (prop_guard.c). */
+void judge_guards(const struct judge *j);
+/* Has LOSER lost to WINNER so, and are both teams entitled to what they were? GPUS: only of these
+ * is it asked. */
+bool prop_guarded(const struct prop_world *w, const struct naive_shares *shares, uint32_t loser,
+                  uint32_t winner, bool gpus);
+/* Does a loser wait while its winner runs? A scheduler that is built anew knows nothing of it. */
+bool prop_guards_matter(const struct prop_world *w);
 /* Once the turn is over: gangs are whole and in the domains they asked for (prop_gang.c). */
 bool judge_gangs(const struct judge *j);
 

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "prop_world.h"
+#include "prop_judge.h"
 #include "sched/world.h"
 
 #define WAITING_MAX 100
@@ -80,7 +80,7 @@ static bool usage_alike(struct prop_world *w, struct sched *rebuilt)
 /* Is all that decisions depend on restored? */
 static bool exact(const struct prop_world *w)
 {
-    if (w->launch_refused || w->pairs.len > 0)
+    if (w->launch_refused || w->pairs.len > 0 || prop_guards_matter(w))
         return false;
     uint32_t waiting = 0;
     for (size_t i = 0; i < w->workloads.len; i++) {
@@ -138,6 +138,7 @@ bool prop_rebuild(struct prop_world *w)
         w->s = s;
         s = former;
         prop_outside(w);
+        vec_clear(&w->guards);
         prop_trace(w, "the history goes on with a rebuilt scheduler");
     }
     sched_destroy(s);

@@ -127,5 +127,7 @@ static bool victims_needed(const struct judge *j)
 
 bool judge_winner(const struct judge *j)
 {
+    if (last_on(j, judge_now(j)->workload))
+        judge_guards(j);
     return winner_within(j) && (judge_now(j)->kind != SCHED_HOLD || victims_needed(j));
 }

@@ -66,6 +66,7 @@ void prop_destroy(struct prop_world *w)
     sim_ledger_done(&w->then);
     vec_done(&w->workloads);
     vec_done(&w->pairs);
+    vec_done(&w->guards);
     arena_done(&w->arena);
     free(w);
 }

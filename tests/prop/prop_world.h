@@ -79,6 +79,15 @@ struct prop_pair { /* VICTIM made way for WINNER since the last outside event */
     bool returned; /* the victim has started something since */
 };
 
+/* LOSER made way for WINNER, whose team stayed within its guarantee (prop_guard.c). */
+struct prop_guard {
+    uint32_t loser, winner;
+    uint32_t has;         /* tasks of the winner then; one that has grown since is not guarded */
+    uint32_t winner_team; /* where their paths part */
+    int64_t loser_share[SCHED_RESOURCES], winner_share[SCHED_RESOURCES];
+    int64_t winner_guarantee[SCHED_RESOURCES];
+};
+
 struct prop_world {
     uint64_t seed;
     uint32_t step;
@@ -94,6 +103,7 @@ struct prop_world {
     struct sched_request requests[PROP_REQUESTS];
     VEC(struct prop_workload *) workloads;
     VEC(struct prop_pair) pairs;
+    VEC(struct prop_guard) guards;
     struct sim_ledger now, then; /* what is held now; what is once the stopping are gone */
     bool windows;                /* nodes announce maintenance: one seed in eight */
     bool restarts;               /* gangs start anew where a task fails: another one in eight */
