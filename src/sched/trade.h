@@ -11,7 +11,8 @@
  * fills up with other work, is above its share by that, and loses the place again to one whose
  * team has a share left. So one rule outlives them: what a team has won within its guarantee, the
  * loser does not take back by its mere share, as long as what the two teams are entitled to is
- * what it was, and the winner has not grown beyond what it won. The guarantee is the stronger right, and the team's other work can make way.
+ * what it was, and the winner has not grown beyond what it won. The guarantee is the stronger
+ * right, and the team's other work can make way.
  *
  * A winner that finds a victim closed to it waits; sched.passed_epoch remembers that, and the
  * first event from outside has the lines tried again.
