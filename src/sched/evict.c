@@ -23,6 +23,7 @@
 #define VAIN_MAX 32            /* nodes of a large cluster that one request looks at in vain */
 #define WAYS_MAX 4             /* nodes of a large cluster that could make way, before one does */
 #define WALK_MAX 1024          /* nodes that one request walks by */
+#define ALONE 63               /* searches at nodes alone, after one through all teams was vain */
 
 struct alternatives {
     struct sched *s;
@@ -93,8 +94,10 @@ static void consider_nodes(struct alternatives *a)
     }
     if (look.done < count && ways == 0 && count <= WALK_MAX)
         s->search_denied = true;
-    if (large)
+    if (large) {
         s->look = look;
+        a->e->w->group->job->look_from = (uint32_t)((look.from + look.done) % count);
+    }
 }
 
 static void consider_domains(struct alternatives *a, int level)
@@ -192,6 +195,23 @@ static bool search_further(struct sched *s, struct evicting *e, struct victims *
     return found;
 }
 
+/* In a large cluster most searches are vain, whichever team asks, and those through all teams take
+ * longest: after one was vain, many more for the same shape look at nodes alone. */
+static bool looks_alone(struct sched *s, struct evicting *e)
+{
+    struct job_shape *job = e->w->group->job;
+    if (job->alone == 0 || job->alone_gen != s->all_gen || e->gang->total != 1)
+        return false;
+    for (const struct team *t = e->w->group->team; t->parent != NULL; t = t->parent)
+        if (!gate_within_share(t, &e->need))
+            return false; /* work of its own team would have to go, wherever it runs */
+    units_mark(s, e);
+    if (e->gates_closed)
+        return false;
+    job->alone--;
+    return true;
+}
+
 bool evict_find(struct sched *s, struct workload *w, const struct gang *gang,
                 const struct amounts *need, struct victims *ret_plan)
 {
@@ -208,6 +228,11 @@ bool evict_find(struct sched *s, struct workload *w, const struct gang *gang,
     e->leaf_looks = 0;
     e->searches++;
     e->no_reclaim = !e->may_reclaim;
+    if (looks_alone(s, e)) {
+        bool cleared = clear_a_node(s, e, ret_plan);
+        units_forget(e);
+        return cleared;
+    }
     bool found = search_shallow(s, e, ret_plan), cleared = false, many = has_many(s, e);
     if (e->clipped && (!found || (e->ran_out && !many))) {
         found = cleared = clear_a_node(s, e, ret_plan);
@@ -232,6 +257,8 @@ bool evict_find(struct sched *s, struct workload *w, const struct gang *gang,
         found = search_further(s, e, ret_plan, found);
     units_forget(e);
     s->leaf_looks += found ? 0 : e->leaf_looks;
+    w->group->job->alone = many && !found ? ALONE : 0;
+    w->group->job->alone_gen = s->all_gen;
     return found;
 }
 

@@ -125,6 +125,7 @@ static bool starts_by_force(struct trial *t, struct workload *w, const struct ga
         return false;
     t->searches--;
     s->set_searches = UINT_MAX; /* sets out of order: others may have used that up by then */
+    s->look = (struct look){0}; /* nor are the nodes that it was looked for on */
     bool evicts = evict_find(s, w, gang, need, &victims);
     bool moves = move_find(s, w, gang, need, &plan) &&
                  (!evicts || plan.price_ms <= victims.price_ms); /* as in a turn */
@@ -484,6 +485,7 @@ static bool finds_victims(struct asking *a, bool budgets, struct victims *ret_vi
     struct spared kept = spare(s);
     lift(s, &l, budgets);
     bool worth = l.min_run_ms > 0 || l.jobs.len > 0;
+    s->look = (struct look){0};
     bool found = worth && evict_find(s, a->w, &a->gang, &a->need, ret_victims);
     lower(s, &l);
     restore(s, &kept);

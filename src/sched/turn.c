@@ -110,7 +110,7 @@ static void look_on(const struct sched *s, struct line *line)
     if (line->look_gen == s->change_gen)
         return;
     line->look_gen = s->change_gen;
-    line->look = (struct look){.from = line->look.from + line->look.done};
+    line->look = (struct look){.from = line->head->group->job->look_from};
 }
 
 static bool searches_for_room(struct sched *s, struct line *line, const struct gang *gang,
@@ -153,8 +153,7 @@ static void try_line(struct sched *s, struct line *line)
     else if (w->claimed_turn == s->turn || waits_for_stops(s, w, &gang, &need)) {
         if (!line_go_on(s, line, CLAIMS_MAX, comes_after)) /* the next of its kind may evict */
             line_park(s, line, why);
-    }
-    else if (!searches_for_room(s, line, &gang, &need)) {
+    } else if (!searches_for_room(s, line, &gang, &need)) {
         reserve_for(s, w, &gang, &need);
         line_park(s, line, why);
     }

@@ -385,6 +385,8 @@ static void leaf_collect(struct sched *s, struct evicting *e, struct team *t, st
 {
     t->first_unit = (uint32_t)e->units.len;
     t->gives = e->searches;
+    if (e->most == 0)
+        return;
     uint32_t end = tree_size(t->running);
     e->running += end;
     e->leaf_looks++;
@@ -498,7 +500,8 @@ static bool ends_within_bounds(const struct evicting *e)
     return true;
 }
 
-static void collect(struct sched *s, struct evicting *e, uint32_t most, bool uncut, uint32_t depth)
+static void collect_begin(struct sched *s, struct evicting *e, uint32_t most, bool uncut,
+                          uint32_t depth)
 {
     units_forget(e);
     e->most = most;
@@ -510,13 +513,25 @@ static void collect(struct sched *s, struct evicting *e, uint32_t most, bool unc
     e->cut = false;
     e->gates_closed = !gate_open(e->w->group, &e->need, MASK(VIEW_THEN), NULL);
     e->beyond = e->may_reclaim && !ends_within_bounds(e);
-    struct amounts all = {{SCHED_UNLIMITED, SCHED_UNLIMITED, SCHED_UNLIMITED}};
-    collect_in(s, e, &s->root, all);
+}
+
+static const struct amounts everything = {{SCHED_UNLIMITED, SCHED_UNLIMITED, SCHED_UNLIMITED}};
+
+static void collect(struct sched *s, struct evicting *e, uint32_t most, bool uncut, uint32_t depth)
+{
+    collect_begin(s, e, most, uncut, depth);
+    collect_in(s, e, &s->root, everything);
 }
 
 void units_collect(struct sched *s, struct evicting *e, uint32_t depth)
 {
     collect(s, e, UNITS_MAX, false, depth);
+}
+
+void units_mark(struct sched *s, struct evicting *e)
+{
+    collect_begin(s, e, 0, false, 0);
+    collect_in(s, e, &s->root, everything);
 }
 
 void units_collect_all(struct sched *s, struct evicting *e, uint32_t most)

@@ -69,6 +69,8 @@ bool units_worth(struct sched *s, struct evicting *e);
 /* Fills e->units for the requester; of each leaf the first DEPTH only, where that is not 0. A
  * search that did not run out of them finds what it would have found among all. */
 void units_collect(struct sched *s, struct evicting *e, uint32_t depth);
+/* Collects nothing, and marks the leaves that have something to give (team.gives). */
+void units_mark(struct sched *s, struct evicting *e);
 /* The collected units of T are used up for that cause: does it have more that were left out? */
 void units_ran_out(const struct sched *s, struct evicting *e, const struct team *t,
                    enum sched_cause cause);

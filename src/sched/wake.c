@@ -234,6 +234,7 @@ void wake_lines(struct sched *s)
 {
     s->wake_gen++;
     s->change_gen += !s->retry_parts;
+    s->all_gen += s->retry_all;
     parked_shut(s, NULL);
     queues_tidy(s);
     for (size_t i = 0; i < s->queues.len; i++) {

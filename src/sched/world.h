@@ -126,6 +126,9 @@ struct job_shape { /* of a whole workload */
     uint64_t possible_epoch;     /* of sched.inventory_epoch: an empty inventory could hold it */
     uint64_t no_place_epoch;     /* of sched.freed_epoch: the minimum had no place then */
     uint64_t no_later_epoch;     /* likewise in VIEW_THEN */
+    uint32_t alone;              /* so many more searches look at nodes alone; see evict.c */
+    uint32_t alone_gen;          /* of sched.all_gen then */
+    uint32_t look_from;          /* where the last of them ended */
     uint32_t number;             /* see parked.h */
     uint32_t parked, parked_at;  /* lots of it that are parked; where in sched.parked_jobs */
 };
@@ -442,6 +445,7 @@ struct sched {
     unsigned leaf_looks;        /* of evict.c, in this turn */
     bool search_denied;         /* by evict.c: enough was looked at in this turn */
     struct look look;           /* of evict.c: of the line that is tried */
+    uint32_t all_gen;           /* counts changes after which all are tried anew */
     uint32_t running_count;     /* preemptible workloads that run */
     uint32_t young_count;       /* of these, such as began in this turn; not more than there are */
     bool put_off;               /* a victim that has just started was passed over */
