@@ -383,7 +383,9 @@ struct sched_decisions {
 const struct sched_decisions *sched_turn(struct sched *s, int64_t now_ms);
 
 /* When a turn is due although nothing happens (stale gang, expiring hold, back-off, end of a
- * protected run, maintenance, a step of past use); INT64_MAX if never. */
+ * protected run, maintenance, a step of past use); INT64_MAX if never. The time of the last turn
+ * when another one may find more: what it decided itself may have given others a chance, or
+ * searches were left to the next. */
 int64_t sched_next_ms(struct sched *s);
 
 /* ---- explain ---------------------------------------------------------------------------- */

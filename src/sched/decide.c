@@ -112,6 +112,7 @@ void decide_unhold(struct sched *s, struct workload *w, enum sched_cause cause)
         if (w->tasks[t].phase == TASK_HELD)
             decision_add(s, SCHED_UNHOLD, cause, w, t);
     workload_unhold(s, w);
+    s->wake_soon = true; /* what it kept is free for moves as well, which begin with a turn */
 }
 
 int64_t decide_price_ms(const struct sched *s, const struct workload *w, uint32_t t)

@@ -233,7 +233,7 @@ const struct sched_decisions *sched_turn(struct sched *s, int64_t now_ms)
 
 int64_t sched_next_ms(struct sched *s)
 {
-    if (s->wake_soon)
+    if (s->wake_soon || s->retry) /* the last decision may have given others a chance */
         return s->now_ms;
     int64_t next = gang_next_ms(s), window = window_next_ms(s);
     next = window < next ? window : next;

@@ -68,8 +68,6 @@ struct drive {
     uint64_t given, turns, decisions;
     struct err *err;
     int failed; /* negative errno of the run */
-    bool as_core;
-    bool again; /* another turn in this instant */
 };
 
 /* ---- timers ------------------------------------------------------------------------------ */
@@ -302,7 +300,6 @@ static void turn(struct drive *d)
         if (e == NULL)
             continue; /* not one of ours */
         struct task *t = &e->tasks[decision->task];
-        d->again |= d->as_core && decision->kind == SCHED_UNHOLD;
         if (decision->kind == SCHED_START)
             task_start(d, t, decision);
         else if (decision->kind == SCHED_EVICT)
@@ -328,10 +325,7 @@ int drive_run(struct drive *d, int64_t until_ms, struct err *err)
             d->now_ms = next;
         while (next_timer(d) <= d->now_ms)
             fire(d, heap_entry(heap_pop(&d->timers), struct timer, node));
-        do {
-            d->again = false;
-            turn(d);
-        } while (d->again);
+        turn(d);
     }
     d->err = NULL;
     return d->failed;
@@ -407,11 +401,6 @@ int drive_submit(struct drive *d, const struct drive_job *job, struct err *err)
     vec_push(&d->entries, e);
     timer_set(d, &e->timer, TIMER_SUBMIT, job->submit_ms);
     return 0;
-}
-
-void drive_turn_as_core(struct drive *d)
-{
-    d->as_core = true;
 }
 
 void drive_call(struct drive *d, int64_t at_ms, void (*fn)(struct sched *s, void *arg), void *arg)

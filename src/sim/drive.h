@@ -116,10 +116,6 @@ struct drive *drive_create(struct sched *s, const struct drive_observer *observe
 /* NULL is fine. The scheduler and the jobs stay the caller's. */
 void drive_destroy(struct drive *d);
 
-/* From now on as core does: a turn in which a promise was given up is followed by another one in
- * the same instant. */
-void drive_turn_as_core(struct drive *d);
-
 /* JOB arrives at its submit_ms, or at once if that has passed. -EINVAL: a time below 0, pauses
  * out of order, or pauses of an elastic job; -EEXIST: the id was given before. */
 int drive_submit(struct drive *d, const struct drive_job *job, struct err *err);

@@ -165,7 +165,6 @@ static int run(struct replay *y, struct whatif_outcome *o)
 
     if (jobs == NULL)
         abort();
-    drive_turn_as_core(d);
     whatif_world_schedule(&y->world, d);
     e = submit_all(y, d, jobs, &count);
     if (e == 0)
