@@ -185,7 +185,8 @@ static bool spares_more(const struct victims *a, const struct victims *b)
 static bool search_further(struct sched *s, struct evicting *e, struct victims *plan, bool found)
 {
     struct victims other = {0};
-    if (search_out_of_order(s, e, &other) && (!found || spares_more(&other, plan))) {
+    if (search_out_of_order(s, e, found ? plan : NULL, &other) &&
+        (!found || spares_more(&other, plan))) {
         struct victims former = *plan;
         *plan = other;
         other = former;

@@ -44,10 +44,28 @@ static bool type_keeps(const struct team *t, const struct unit *u)
     return false;
 }
 
+/* A GPU type that the unit has some of, the requester could use, and its team has a guarantee of.
+ */
+static const char *type_entitled(const struct evicting *e, const struct team *mine,
+                                 const struct unit *u)
+{
+    int64_t need = e->need.v[SCHED_GPU_MILLI];
+    if (!types_entitled(mine, NULL, need))
+        return NULL;
+    for (uint32_t k = 0; k < u->w->group->job->task_count; k++) {
+        const struct task *task = &u->w->tasks[k];
+        if (task->phase == TASK_RUNNING && task->gpu_milli > 0 && (u->task < 0 || u->task == k) &&
+            types_entitled(mine, task->node->gpu_type, need))
+            return task->node->gpu_type;
+    }
+    return NULL;
+}
+
 /* May the unit go, as things stand? */
 static bool unit_may_go(struct sched *s, const struct evicting *e, struct unit *u)
 {
     u->by_guarantee = false;
+    u->by_type = NULL;
     if (u->cause == SCHED_CAUSE_PREEMPT || u->leaf == e->w->group->team)
         return true;
     struct team *mine, *theirs;
@@ -70,7 +88,8 @@ static bool unit_may_go(struct sched *s, const struct evicting *e, struct unit *
         return true;
     u->by_guarantee =
         above(theirs, &guarantee, &e->need, &charge) && gate_within_guarantee(mine, &e->need);
-    return u->by_guarantee;
+    u->by_type = u->by_guarantee ? NULL : type_entitled(e, mine, u);
+    return u->by_guarantee || u->by_type != NULL;
 }
 
 static bool within_share(const struct evicting *e, const struct amounts *charge)
@@ -91,10 +110,12 @@ static bool feasible(struct sched *s, struct evicting *e)
             continue;
         reclaims = reclaims || u->cause == SCHED_CAUSE_RECLAIM;
         struct team *mine, *theirs;
-        if (!u->by_guarantee)
+        if (!u->by_guarantee && u->by_type == NULL)
             continue;
         team_part(e->w->group->team, u->leaf, &mine, &theirs);
-        if (!gate_within_guarantee(mine, &e->need))
+        if (u->by_guarantee && !gate_within_guarantee(mine, &e->need))
+            return false;
+        if (u->by_type != NULL && !types_entitled(mine, u->by_type, e->need.v[SCHED_GPU_MILLI]))
             return false;
     }
     if (!gate_open(e->w->group, &e->need, MASK(VIEW_THEN), NULL))
@@ -419,17 +440,32 @@ static bool out_of_turn(const struct evicting *e, const struct unit *u)
     return out >= may || in_group >= gang_group_spare(u->w, unit_group(u));
 }
 
+/* Fewer tasks than PLAN (NULL: any are), and none more valuable. */
+static bool spares(struct evicting *e, const struct victims *plan)
+{
+    size_t tasks = 0;
+    if (plan == NULL)
+        return true;
+    for (size_t i = 0; i < e->taken.len; i++) {
+        const struct unit *u = taken_at(e, i);
+        if (u->w->group->class_ < plan->class_)
+            return false;
+        tasks += u->task >= 0 ? 1 : u->w->count[TASK_RUNNING];
+    }
+    return tasks < plan->list.len;
+}
+
 /* Takes SIZE more units, any that may go, so that all that are out are enough. */
-static bool take_any(struct sched *s, struct evicting *e, size_t size)
+static bool take_any(struct sched *s, struct evicting *e, size_t size, const struct victims *plan)
 {
     if (size == 0)
-        return s->set_searches++ < SETS_MAX && feasible(s, e);
+        return spares(e, plan) && s->set_searches++ < SETS_MAX && feasible(s, e);
     for (size_t i = 0; i < e->units.len; i++) {
         struct unit *u = &e->units.items[i];
         if (u->out || out_of_turn(e, u) || !unit_may_go(s, e, u))
             continue;
         take(s, e, u);
-        if (take_any(s, e, size - 1))
+        if (take_any(s, e, size - 1, plan))
             return true;
         unit_imagine(s, u, false);
         e->taken.len--;
@@ -437,7 +473,8 @@ static bool take_any(struct sched *s, struct evicting *e, size_t size)
     return false;
 }
 
-bool search_out_of_order(struct sched *s, struct evicting *e, struct victims *ret_plan)
+bool search_out_of_order(struct sched *s, struct evicting *e, const struct victims *than,
+                         struct victims *ret_plan)
 {
     bool found = false;
     e->surplus_only = false;
@@ -445,7 +482,7 @@ bool search_out_of_order(struct sched *s, struct evicting *e, struct victims *re
     if (e->units.len < 2 || e->units.len > UNITS_FEW || hopeless(s, e))
         return false;
     for (size_t size = 1; size <= e->units.len && s->set_searches < SETS_MAX && !found; size++)
-        found = take_any(s, e, size);
+        found = take_any(s, e, size, than);
     if (!found)
         return false;
     minimise(s, e);

@@ -211,6 +211,18 @@ int64_t types_most(const struct group *g, const char *type, const struct team **
     return most;
 }
 
+bool types_bind(const struct group *g, int64_t milli)
+{
+    bool guarantee;
+    if (!g->team->typed_path || milli == 0)
+        return false;
+    for (const struct team *t = g->team; t != NULL; t = t->parent)
+        for (size_t i = 0; i < t->types.len; i++)
+            if (room_in(g, t, &t->types.items[i], VIEW_THEN, &guarantee) < milli)
+                return true;
+    return false;
+}
+
 bool types_held_open(const struct workload *w, enum view view)
 {
     struct type_rooms rooms = {0};
@@ -231,4 +243,15 @@ bool types_keeps(const struct team *t, const char *type)
 {
     const struct type_quota *q = types_find(t, type);
     return q != NULL && q->guarantee != SCHED_UNLIMITED && q->used[VIEW_THEN] <= q->guarantee;
+}
+
+bool types_entitled(const struct team *t, const char *type, int64_t milli)
+{
+    for (size_t i = 0; i < t->types.len && milli > 0; i++) {
+        const struct type_quota *q = &t->types.items[i];
+        if ((type == NULL || q->type == type) && q->guarantee != SCHED_UNLIMITED &&
+            q->used[VIEW_THEN] + milli <= q->guarantee)
+            return true;
+    }
+    return false;
 }

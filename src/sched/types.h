@@ -12,7 +12,10 @@
  *   limit      used of the type + the task's charge <= limit, at the team and at every ancestor
  *   guarantee  non-preemptible work of the type + the charge <= guarantee, where one is stated;
  *              work that may not burst likewise, of its own team. And work on a type of which
- *              the team is at or below its stated guarantee is not reclaimed.
+ *              the team is at or below its stated guarantee is not reclaimed. Who would stay
+ *              within it takes GPUs of the type back from teams that are above theirs, or have
+ *              none, also when those are within their share of all types: that share names no
+ *              devices, the guarantee does. The taker stays within its own share of all types.
  *
  * Fair shares are made of all types together. The sums are kept in the views that teams keep
  * (world.h); types_use() is their only writer besides types_recount().
@@ -57,7 +60,13 @@ bool types_held_open(const struct workload *w, enum view view);
 int64_t types_most(const struct group *g, const char *type, const struct team **ret_team,
                    bool *ret_guarantee);
 
+/* Is there a type of which work of group G could not have MILLI more in VIEW_THEN? */
+bool types_bind(const struct group *g, int64_t milli);
+
 /* Does T keep what it has of TYPE against reclaim? */
 bool types_keeps(const struct team *t, const char *type);
+/* Would T stay within its stated guarantee of TYPE with MILLI more of it? Then others make way for
+ * it there. TYPE NULL: of any type that it has a guarantee of. */
+bool types_entitled(const struct team *t, const char *type, int64_t milli);
 
 #endif

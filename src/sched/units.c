@@ -11,6 +11,7 @@
 #include "sched/team.h"
 #include "sched/trade.h"
 #include "sched/tree.h"
+#include "sched/types.h"
 
 #define running_entry(n) tree_entry(n, struct workload, run)
 
@@ -411,8 +412,16 @@ static bool could_end_within_guarantee(const struct evicting *e, const struct te
     return true;
 }
 
+/* Could it end within a guarantee of some GPU type, likewise? */
+static bool could_end_within_type(const struct evicting *e, const struct team *mine)
+{
+    int64_t need = e->need.v[SCHED_GPU_MILLI], more = need - e->lower.v[SCHED_GPU_MILLI];
+    return need > 0 && types_entitled(mine, NULL, more > 0 ? more : 1);
+}
+
 /* By how much is a branch beside the requester's path above what it may keep: its fair share, or
- * its guarantee where the second clause of reclaim or idle-only work is in question. */
+ * its guarantee where the second clause of reclaim or idle-only work is in question. For what it
+ * has of a GPU type that the requester has a guarantee of, neither counts. */
 static struct amounts branch_excess(const struct evicting *e, const struct team *t,
                                     const struct team *mine)
 {
@@ -424,6 +433,8 @@ static struct amounts branch_excess(const struct evicting *e, const struct team 
             keep = share;
         excess.v[r] = used > keep ? used - keep : 0;
     }
+    if (could_end_within_type(e, mine))
+        excess.v[SCHED_GPU_MILLI] = t->used[VIEW_THEN].v[SCHED_GPU_MILLI];
     return excess;
 }
 
@@ -511,7 +522,8 @@ static void collect_begin(struct sched *s, struct evicting *e, uint32_t most, bo
     e->running = 0;
     e->at = NULL;
     e->cut = false;
-    e->gates_closed = !gate_open(e->w->group, &e->need, MASK(VIEW_THEN), NULL);
+    e->gates_closed = !gate_open(e->w->group, &e->need, MASK(VIEW_THEN), NULL) ||
+                      types_bind(e->w->group, e->need.v[SCHED_GPU_MILLI]);
     e->beyond = e->may_reclaim && !ends_within_bounds(e);
 }
 

@@ -25,6 +25,7 @@ struct unit {
     bool out;          /* taken out of VIEW_THEN on trial */
     bool skipped;      /* may not go as things stand */
     bool by_guarantee; /* goes by the second clause of reclaim */
+    const char *by_type; /* goes by a guarantee of this GPU type; NULL = it does not */
 };
 
 struct evicting {

@@ -246,18 +246,26 @@ static bool may_step(struct walk *k, uint32_t i, uint32_t level)
     if (!naive_parting(k->w, (uint32_t)(v->decl.team - 1), (uint32_t)(p->decl.team - 1), &theirs,
                        &mine))
         return true;
+    bool by_type = false;
     for (uint32_t n = 0; n < x->running; n++) {
         if ((level & ~k->level[i] & 1u << n) == 0)
             continue;
         struct naive_amounts c = naive_charge(k->w, v, x->order[n]);
+        const char *type = k->w->nodes[v->tasks[x->order[n]].node].decl.gpu_type;
         for (int r = 0; r < SCHED_RESOURCES; r++)
             unit.v[r] += c.v[r];
+        if (c.v[SCHED_GPU_MILLI] == 0)
+            continue;
+        if (naive_type_keeps(k->w, theirs, type))
+            return false;
+        by_type |= k->need.v[SCHED_GPU_MILLI] > 0 &&
+                   naive_type_entitled(k->w, mine, type, k->need.v[SCHED_GPU_MILLI]);
     }
     if (x->right == SCHED_CAUSE_IDLE_ONLY)
         return above(k, theirs, &unit, true);
     bool gpus = k->need.v[SCHED_GPU_MILLI] > 0 && unit.v[SCHED_GPU_MILLI] > 0;
     bool guarded = prop_guarded(k->w, k->shares, k->requester, x->workload, gpus);
-    return (above(k, theirs, &unit, false) && !guarded) ||
+    return by_type || (above(k, theirs, &unit, false) && !guarded) ||
            (above(k, theirs, &unit, true) && within(k, mine, &k->need, true));
 }
 

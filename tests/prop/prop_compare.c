@@ -28,16 +28,6 @@ static bool is_reserved_against(struct prop_world *w, const struct prop_workload
     return reason_of(w, p) == SCHED_REASON_RESERVED;
 }
 
-/* Quotas of single types have rights of their own, which are not modelled here. */
-static bool types_stated(const struct prop_world *w)
-{
-    for (uint32_t t = 0; t < w->team_count; t++) {
-        if (w->teams[t].decl.type_count > 0)
-            return true;
-    }
-    return false;
-}
-
 /* ---- starts ------------------------------------------------------------------------------ */
 
 static bool turn_is_quiet(const struct judge *j)
@@ -126,7 +116,7 @@ bool brute_promise(const struct judge *j)
     struct exact_victims victims, fewest;
     uint32_t winner = (uint32_t)(judge_now(j)->workload - 1);
     struct prop_workload *p = j->w->workloads.items[winner];
-    if (types_stated(j->w) || !exact_simple(p) || !victims_list(j, &victims))
+    if (!exact_simple(p) || !victims_list(j, &victims))
         return true;
     for (size_t i = j->i + 1; i < j->d->count; i++) {
         if (j->d->items[i].kind == SCHED_HOLD && j->d->items[i].workload == p->decl.id)
@@ -219,5 +209,5 @@ bool brute_rest(struct prop_world *w)
     if (!all_quiet(w))
         return true;
     w->brute->rests++;
-    return nothing_starts(w) && (types_stated(w) || nobody_entitled(w));
+    return nothing_starts(w) && nobody_entitled(w);
 }

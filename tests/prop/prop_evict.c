@@ -67,6 +67,13 @@ static bool reclaim_victim_may(const struct judge *j, const struct prop_workload
         if (used > j->shares.share[v].v[i] || used > j->w->teams[v].decl.guarantee[i])
             return true;
     }
+    /* A guarantee of the type that is given up; what it is in need of, it has when it is placed. */
+    for (size_t i = j->i; i < j->d->count; i++) {
+        const struct sched_decision *d = &j->d->items[i];
+        if (d->kind == SCHED_EVICT && d->workload == victim->decl.id && wants.v[0] > 0 &&
+            naive_type_entitled(j->w, r, j->w->nodes[victim->tasks[d->task].node].decl.gpu_type, 1))
+            return true;
+    }
     char text[160];
     int i = has.v[0] > 0 && wants.v[0] > 0 ? 0 : has.v[1] > 0 && wants.v[1] > 0 ? 1 : 2;
     snprintf(text, sizeof(text),

@@ -236,6 +236,29 @@ bool naive_types_open(const struct prop_world *w, const struct prop_workload *p,
     return true;
 }
 
+static const struct sched_type_quota *guarantee_of(const struct prop_world *w, uint32_t team,
+                                                   const char *type)
+{
+    const struct sched_team *d = &w->teams[team].decl;
+    for (uint32_t i = 0; i < d->type_count; i++)
+        if (strcmp(d->types[i].gpu_type, type) == 0 && d->types[i].guarantee != SCHED_UNLIMITED)
+            return &d->types[i];
+    return NULL;
+}
+
+bool naive_type_keeps(const struct prop_world *w, uint32_t team, const char *type)
+{
+    const struct sched_type_quota *q = guarantee_of(w, team, type);
+    return q != NULL && type_used(w, team, type, false, NAIVE_THEN) <= q->guarantee;
+}
+
+bool naive_type_entitled(const struct prop_world *w, uint32_t team, const char *type,
+                         int64_t milli)
+{
+    const struct sched_type_quota *q = guarantee_of(w, team, type);
+    return q != NULL && type_used(w, team, type, false, NAIVE_THEN) + milli <= q->guarantee;
+}
+
 /* ---- fair shares ------------------------------------------------------------------------- */
 
 static bool in_demand(enum prop_phase phase)

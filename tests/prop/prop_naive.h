@@ -57,6 +57,11 @@ bool naive_gates_open(const struct prop_world *w, const struct prop_workload *p,
 /* Likewise of the node's GPU type, for MILLI there more. */
 bool naive_types_open(const struct prop_world *w, const struct prop_workload *p, uint32_t node,
                       int64_t milli, enum naive_view view);
+/* Is what TEAM has of TYPE within a guarantee of it, so that it is not reclaimed; and would it be
+ * with MILLI more, so that others make way there? */
+bool naive_type_keeps(const struct prop_world *w, uint32_t team, const char *type);
+bool naive_type_entitled(const struct prop_world *w, uint32_t team, const char *type,
+                         int64_t milli);
 /* Is the node there for work now: up, open, without maintenance? */
 bool naive_takes(const struct prop_world *w, uint32_t node);
 /* And does its next maintenance leave P time to run? */
