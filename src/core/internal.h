@@ -250,6 +250,9 @@ void core_workload_row(const struct core_workload *w, struct model_workload *ret
 /* Finds or makes the shape; SHAPE is copied. */
 struct core_shape *core_shape_intern(struct core *core, const struct model_shape *shape);
 int core_shape_add_stored(struct core *core, uint64_t id, const char *json);
+/* Forgets SHAPE if it is not stored and no workload refers to it: what was refused leaves nothing
+ * behind. NULL is fine. */
+void core_shape_let_go(struct core *core, struct core_shape *shape);
 
 /* ---- access.c --------------------------------------------------------------------------- */
 

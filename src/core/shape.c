@@ -118,6 +118,16 @@ int core_shape_add_stored(struct core *core, uint64_t id, const char *json)
     return 0;
 }
 
+void core_shape_let_go(struct core *core, struct core_shape *shape)
+{
+    if (shape == NULL || shape->stored || shape->uses > 0)
+        return;
+    map_del_str(&core->shapes, shape->json);
+    map_del(&core->shape_ids, shape->id);
+    arena_done(&shape->arena);
+    free(shape);
+}
+
 struct core_shape *core_shape_intern(struct core *core, const struct model_shape *shape)
 {
     struct strbuf text = STRBUF_INIT;
@@ -132,8 +142,10 @@ struct core_shape *core_shape_intern(struct core *core, const struct model_shape
         s->stored = false;
     }
     strbuf_done(&text);
-    if (s && core_shape_ready(s, NULL) < 0)
+    if (s && core_shape_ready(s, NULL) < 0) {
+        core_shape_let_go(core, s);
         return NULL;
+    }
     return s;
 }
 

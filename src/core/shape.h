@@ -32,6 +32,7 @@ struct core_shape {
     struct arena arena;
     int32_t gpu_milli; /* charge of all tasks while they wait */
     bool stored;       /* the store has it: its first transaction is durable */
+    uint32_t uses;     /* workloads that refer to it */
 };
 
 /* Decodes and converts `json` when it is first needed. 0, or -EINVAL and the like with ERR. */

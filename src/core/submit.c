@@ -206,14 +206,34 @@ static int find_team(struct core *core, struct core_command *c, const struct mod
     if (w->team == NULL)
         return err_set(&c->err, -EINVAL, ERR_MISSING, "team", "name the team",
                        "the workload names no team");
-    if (team == NULL)
-        return err_set(&c->err, -ENOENT, ERR_NOT_FOUND, "team", "see 'allot team list'",
-                       "team '%s' does not exist", w->team);
+    /* Who may not see a team is not told whether it exists. */
+    if (team == NULL || core_access_team(&c->actor, team, NULL) < 0)
+        return err_set(&c->err, -ENOENT, ERR_NOT_FOUND, "team",
+                       "see 'allot team list' for those that are yours",
+                       "team '%s' does not exist, or is not yours", w->team);
     if (team->children)
         return err_set(&c->err, -EINVAL, ERR_INVALID, "team", "submit to one of the teams below it",
                        "team '%s' has child teams; workloads live in leaf teams", w->team);
     *ret_team = team;
-    return core_access_team(&c->actor, team, &c->err);
+    return 0;
+}
+
+/* Could the scheduler ever start a workload of this shape? */
+static int check_shape(struct core *core, struct core_command *c, const struct model_workload *w,
+                       const struct core_team *team, const struct core_shape *shape)
+{
+    struct sched_refusal refusal = {0};
+    struct sched_workload s;
+    int r;
+
+    core_shape_sched(shape, core->last_workload + 1, team->row.id, false, &s);
+    r = sched_workload_check(core->sched, &s, &refusal);
+    if (r == -E2BIG)
+        return refuse(core, c, w, &refusal);
+    if (r < 0)
+        return err_set(&c->err, r, ERR_INVALID, NULL, NULL,
+                       "the scheduler does not accept the request");
+    return 0;
 }
 
 static int stage(struct core *core, struct core_command *c, struct model_workload *w,
@@ -221,8 +241,6 @@ static int stage(struct core *core, struct core_command *c, struct model_workloa
 {
     struct core_team *team = NULL;
     struct core_shape *shape;
-    struct sched_workload s;
-    struct sched_refusal refusal = {0};
     int r = find_team(core, c, w, &team);
 
     if (r < 0)
@@ -238,13 +256,11 @@ static int stage(struct core *core, struct core_command *c, struct model_workloa
     if (shape == NULL)
         return err_set(&c->err, -EINVAL, ERR_INTERNAL, NULL, NULL,
                        "the shape of the workload cannot be encoded");
-    core_shape_sched(shape, core->last_workload + 1, team->row.id, false, &s);
-    r = sched_workload_check(core->sched, &s, &refusal);
-    if (r == -E2BIG)
-        return refuse(core, c, w, &refusal);
-    if (r < 0)
-        return err_set(&c->err, r, ERR_INVALID, NULL, NULL,
-                       "the scheduler does not accept the request");
+    r = check_shape(core, c, w, team, shape);
+    if (r < 0) {
+        core_shape_let_go(core, shape);
+        return r;
+    }
     w->id = ++core->last_workload;
     if (w->name == NULL)
         w->name = default_name(team, w, w->id, &c->arena);
@@ -257,11 +273,14 @@ static int stage(struct core *core, struct core_command *c, struct model_workloa
     return 0;
 }
 
-static void unstage(struct core_workload *w)
+static void unstage(struct core *core, struct core_workload *w)
 {
+    struct core_shape *shape = w->shape;
+
     map_del_str(&w->team->names, w->name);
     w->team->live--;
     core_workload_free(w);
+    core_shape_let_go(core, shape);
 }
 
 static const char *launch_json(const struct model_launch *launch, struct arena *arena)
@@ -339,9 +358,8 @@ static void drop_submit(struct core *core, struct core_entry *entry)
 {
     struct staged_submit *s = entry->staged;
 
-    (void)core;
     for (size_t i = 0; i < s->count; i++)
-        unstage(s->workloads[i]);
+        unstage(core, s->workloads[i]);
 }
 
 /* The reply that a repeated request will get, in the same transaction as the effect. */
@@ -380,7 +398,7 @@ int core_command_submit(struct core *core, struct core_command *c)
     }
     if (r < 0) {
         for (size_t i = 0; i < n && staged[i]; i++)
-            unstage(staged[i]);
+            unstage(core, staged[i]);
         free(staged);
         return r;
     }

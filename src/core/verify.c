@@ -69,6 +69,21 @@ static int verify_workload(struct core *core, const struct core_workload *w, cha
     return 0;
 }
 
+/* What was refused leaves no shape behind. */
+static int verify_shapes(struct core *core, char *what, size_t size)
+{
+    const struct core_shape *s;
+    size_t it = 0;
+
+    while ((s = map_next(&core->shape_ids, &it)) != NULL)
+        if (!s->stored && s->uses == 0) {
+            snprintf(what, size, "shape %llu is kept, though nobody uses it and it is not stored",
+                     (unsigned long long)s->id);
+            return -EUCLEAN;
+        }
+    return 0;
+}
+
 int core_verify(struct core *core, char *what, size_t size)
 {
     struct core_workload *w;
@@ -91,5 +106,6 @@ int core_verify(struct core *core, char *what, size_t size)
                  (unsigned long long)pending, (unsigned long long)running);
         return -EUCLEAN;
     }
-    return sched_verify(core->sched, what, size);
+    return verify_shapes(core, what, size) < 0 ? -EUCLEAN
+                                               : sched_verify(core->sched, what, size);
 }

@@ -25,6 +25,7 @@ struct core_workload *core_workload_new(struct core *core, uint64_t id, const ch
     w->owner = core_intern(core, owner);
     w->team = team;
     w->shape = shape;
+    shape->uses++;
     w->submitted_ms = core->now_ms;
     return w;
 }
@@ -35,6 +36,7 @@ void core_workload_free(struct core_workload *w)
         return;
     for (int32_t i = 0; w->tasks && i < w->shape->model->task_count; i++)
         free(w->tasks[i].devices);
+    w->shape->uses--;
     free(w->tasks);
     free(w->message);
     free(w->name);

@@ -134,6 +134,7 @@ void sched_destroy(struct sched *s)
     FREE_ALL(s->job_shapes, struct job_shape, job_free);
     FREE_ALL(s->shapes, struct shape, shape_free);
     FREE_ALL(s->nodes, struct node, node_free);
+    vec_done(&s->fresh);
     FREE_ALL(s->strings, char, free);
     vec_done(&s->node_list);
     vec_done(&s->levels);

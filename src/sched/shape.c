@@ -20,7 +20,22 @@ const char *string_intern(struct sched *s, const char *text)
     copy = mem_new(size, 1);
     memcpy(copy, text, size);
     map_put_str(&s->strings, copy, copy);
+    if (s->checking)
+        vec_push(&s->fresh, copy);
     return copy;
+}
+
+void strings_check_begin(struct sched *s)
+{
+    s->checking = true;
+}
+
+void strings_check_end(struct sched *s)
+{
+    s->checking = false;
+    for (size_t i = 0; i < s->fresh.len; i++)
+        free(map_del_str(&s->strings, s->fresh.items[i]));
+    vec_clear(&s->fresh);
 }
 
 static void *copy_array(const void *items, size_t count, size_t size)

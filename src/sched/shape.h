@@ -20,6 +20,10 @@
 
 /* The one copy of TEXT; NULL for NULL. */
 const char *string_intern(struct sched *s, const char *text);
+/* What is interned in between is forgotten at the end; nothing may refer to it then. So a request
+ * that is only checked leaves no strings behind. */
+void strings_check_begin(struct sched *s);
+void strings_check_end(struct sched *s);
 
 /* 0 with a counted reference, or -EINVAL: malformed or out of bounds. */
 int shape_get(struct sched *s, const struct sched_request *r, struct shape **ret_shape);

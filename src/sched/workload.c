@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/qty.h"
 #include "sched/gang.h"
@@ -198,6 +199,15 @@ static int workload_prepare(struct sched *s, const struct sched_workload *w,
     return 0;
 }
 
+/* LEVEL as the caller's declaration has it, which outlives the check. */
+static const char *own_level(const struct sched_workload *w, const char *level)
+{
+    for (uint32_t g = 0; level != NULL && g < w->group_count; g++)
+        if (w->groups[g].required != NULL && strcmp(w->groups[g].required, level) == 0)
+            return w->groups[g].required;
+    return level == NULL ? NULL : w->topology_required;
+}
+
 int sched_workload_check(struct sched *s, const struct sched_workload *w,
                          struct sched_refusal *ret_refusal)
 {
@@ -205,9 +215,13 @@ int sched_workload_check(struct sched *s, const struct sched_workload *w,
     probe.id = probe.id == 0 ? 1 : probe.id;
     probe.accepted = false;
     struct group *g;
+    strings_check_begin(s);
     int r = workload_prepare(s, &probe, ret_refusal, &g);
     if (r == 0)
         group_put(s, g);
+    else if (ret_refusal != NULL)
+        ret_refusal->level = own_level(w, ret_refusal->level);
+    strings_check_end(s);
     return r;
 }
 

@@ -407,6 +407,8 @@ struct sched {
     struct sched_config config;
     int64_t now_ms;
     struct map strings;                          /* interned */
+    bool checking;                               /* what is interned now is listed in `fresh` */
+    VEC(char *) fresh;
     struct map shapes, job_shapes, groups, lots; /* chains by hash */
     struct map teams, nodes, workloads;          /* by id */
     struct team root;                            /* above the top teams; no gates */

@@ -212,8 +212,16 @@ static void teams_of_others_cannot_be_used(void **state)
 {
     struct fixture *f = *state;
 
-    assert_int_equal(ask(f, f->bob, "POST", "/v1/workloads", ONE("vision")), 403);
-    assert_string_equal(text(f, "code"), "forbidden");
+    char detail[256];
+
+    /* Nor is it told whether they exist, or have teams below them. */
+    assert_int_equal(ask(f, f->root, "PUT", "/v1/teams/vision-a", "{\"parent\":\"vision\"}"), 201);
+    assert_int_equal(ask(f, f->bob, "POST", "/v1/workloads", ONE("nowhere")), 422);
+    assert_string_equal(text(f, "code"), "not_found");
+    snprintf(detail, sizeof(detail), "%s", strchr(text(f, "detail"), '\'') + 8);
+    assert_int_equal(ask(f, f->bob, "POST", "/v1/workloads", ONE("vision")), 422);
+    assert_string_equal(text(f, "code"), "not_found");
+    assert_string_equal(strchr(text(f, "detail"), '\'') + 7, detail);
 }
 
 static void the_same_key_is_answered_once(void **state)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <stdio.h>
 
+#include "sched/world.h"
 #include "small_world.h"
 
 static void base(struct small_world *w)
@@ -155,6 +157,47 @@ static void test_a_check_adds_nothing(void **state)
     world_done(&w);
 }
 
+/* A thousand kinds of requests that are checked and not added, refused or not. */
+static void test_a_check_leaves_no_strings(void **state)
+{
+    (void)state;
+    struct small_world w;
+    base(&w);
+    size_t before = w.s->strings.len;
+    for (int i = 0; i < 1000; i++) {
+        char key[16], type[16], group[16];
+        snprintf(key, sizeof(key), "key-%d", i);
+        snprintf(type, sizeof(type), "T%d", i);
+        snprintf(group, sizeof(group), "g%d", i);
+        struct sched_label label = {key, "v"};
+        const char *types[] = {type};
+        struct sched_request request = {.device_count = 1, .device_milli = 1000};
+        if (i % 3 == 0) {
+            request.labels = &label;
+            request.label_count = 1;
+        } else if (i % 3 == 1) {
+            request.gpu_types = types;
+            request.gpu_type_count = 1;
+        }
+        struct sched_task tasks[2] = {{&request, 0, 0}, {&request, 1, 0}};
+        struct sched_group groups[2] = {{"one", 1, NULL}, {group, 1, NULL}};
+        struct sched_workload work = {.id = 7,
+                                      .team = 1,
+                                      .class_ = SCHED_CLASS_TRAINING,
+                                      .preemptible = true,
+                                      .may_burst = true,
+                                      .tasks = tasks,
+                                      .task_count = 2,
+                                      .min_tasks = 2,
+                                      .groups = groups,
+                                      .group_count = 2};
+        assert_int_equal(sched_workload_check(w.s, &work, NULL), i % 3 == 2 ? 0 : -E2BIG);
+    }
+    assert_int_equal(w.s->strings.len, before);
+    assert_int_equal(w.s->shapes.len + w.s->job_shapes.len + w.s->groups.len, 0);
+    world_done(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -168,6 +211,7 @@ int main(void)
         cmocka_unit_test(test_nodes_that_are_down_count),
         cmocka_unit_test(test_what_was_accepted_earlier_waits),
         cmocka_unit_test(test_a_check_adds_nothing),
+        cmocka_unit_test(test_a_check_leaves_no_strings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
