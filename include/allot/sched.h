@@ -396,6 +396,7 @@ enum sched_start_basis {
     SCHED_START_VICTIMS,  /* when the victims have stopped (start_ms: at the latest) */
     SCHED_START_LIMITS,   /* from declared run-time limits of running work */
     SCHED_START_EXPECTED, /* from expected run times: may move */
+    SCHED_START_BEHIND,   /* from declared limits, at the earliest: others come first */
     SCHED_START_BACKOFF,  /* when the back-off ends */
     SCHED_START_WINDOW,   /* when a maintenance window ends */
     SCHED_START_RESERVED, /* not before the reserved workload starts, which is planned for then */

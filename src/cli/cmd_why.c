@@ -41,6 +41,7 @@ static const char *basis_text(const char *basis)
         {"victims", "when those that give way have stopped"},
         {"limits", "from the run-time limits of what runs"},
         {"expected", "from expected run times; may move"},
+        {"behind", "at the earliest: others come first"},
         {"maintenance", "when the maintenance of a node is over"},
         {"reserved", "at the earliest: not before that one starts"},
         {"protected", "when the minimum run time of what gives way is over"},

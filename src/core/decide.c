@@ -7,12 +7,8 @@
 
 #include <stdlib.h>
 
-static const char *describe_cause(struct core *core, const struct sched_decision *d)
+static const char *describe_cause(const struct sched_decision *d)
 {
-    struct core_workload *other = map_get(&core->workloads, d->on_behalf_of);
-    const struct core_workload *w = map_get(&core->workloads, d->workload);
-    bool same_team = other && w && other->team == w->team;
-
     switch (d->cause) {
     case SCHED_CAUSE_FITS:
         return "fits into free capacity";
@@ -23,20 +19,8 @@ static const char *describe_cause(struct core *core, const struct sched_decision
     case SCHED_CAUSE_OBSOLETE:
         return "the hold is not needed any more";
     default:
-        break;
-    }
-    if (d->kind == SCHED_HOLD)
         return "others are asked to give way for it";
-    /* Read by all who see the workload: work of another team is not named; see evicted_data(). */
-    return model_eviction_describe(
-        &(struct model_eviction){
-            .cause = sched_cause_name(d->cause),
-            .for_id = same_team ? other->id : 0,
-            .for_name = same_team ? other->name : NULL,
-            .for_team = other ? other->team->row.name : NULL,
-            .gpu_milli = other ? other->shape->gpu_milli : 0,
-        },
-        &core->turn);
+    }
 }
 
 static void set_placement(struct core *core, struct core_task *t, const struct sched_decision *d)
@@ -143,7 +127,7 @@ static void decided_start(struct core *core, struct core_workload *w,
                                arena_printf(&core->turn, "{\"cause\":\"%s\",\"gpu_milli\":%d}",
                                             sched_cause_name(d->cause), d->gpu_milli),
                                "task %d is placed on '%s': %s", index,
-                               w->tasks[index].node->row.name, describe_cause(core, d));
+                               w->tasks[index].node->row.name, describe_cause(d));
 }
 
 static void decided_hold(struct core *core, struct core_workload *w, const struct sched_decision *d)
@@ -157,7 +141,7 @@ static void decided_hold(struct core *core, struct core_workload *w, const struc
     core_record_task(core, w, (int32_t)d->task);
     core_record_workload_event(core, w, (int32_t)d->task, MODEL_EVENT_TASK_HELD, NULL,
                                "a place on '%s' is held for task %u: %s", t->node->row.name,
-                               d->task, describe_cause(core, d));
+                               d->task, describe_cause(d));
 }
 
 static void decided_unhold(struct core *core, struct core_workload *w,
@@ -168,54 +152,91 @@ static void decided_unhold(struct core *core, struct core_workload *w,
     core_record_task(core, w, (int32_t)d->task);
     core_record_workload_event(core, w, (int32_t)d->task, MODEL_EVENT_TASK_RELEASED, NULL,
                                "the place held for task %u is given up: %s", d->task,
-                               describe_cause(core, d));
+                               describe_cause(d));
 }
 
 /* All that a workload gives up in this turn. */
-static int64_t taken_from(const struct sched_decisions *decisions, uint64_t workload)
+/* Of all decisions of KIND about WORKLOAD. */
+static int64_t sum_milli(const struct sched_decisions *decisions, enum sched_decision_kind kind,
+                         uint64_t workload)
 {
     int64_t milli = 0;
 
     for (size_t i = 0; i < decisions->count; i++)
-        if (decisions->items[i].kind == SCHED_EVICT && decisions->items[i].workload == workload)
+        if (decisions->items[i].kind == kind && decisions->items[i].workload == workload)
             milli += decisions->items[i].gpu_milli;
     return milli;
 }
 
-/* All there is to say; the API leaves out what its reader may not see. */
-static const char *evicted_data(struct core *core, const struct sched_decision *d,
-                                int64_t gpu_milli)
+/* What one eviction is about: a turn's decisions on a workload, taken together. */
+struct reason {
+    const struct sched_decision *d;
+    const struct core_workload *winner; /* or NULL */
+    int64_t taken;                      /* from it, milli-GPU */
+    int64_t asked;                      /* what the winner gets for it; 0 = it loses no GPU */
+};
+
+static struct reason reason_of(struct core *core, const struct sched_decisions *decisions,
+                               const struct sched_decision *d)
 {
-    const struct core_workload *other = map_get(&core->workloads, d->on_behalf_of);
+    struct reason r = {.d = d,
+                       .winner = map_get(&core->workloads, d->on_behalf_of),
+                       .taken = sum_milli(decisions, SCHED_EVICT, d->workload)};
+
+    if (r.winner && r.taken > 0)
+        r.asked = sum_milli(decisions, SCHED_HOLD, d->on_behalf_of);
+    if (r.winner && r.taken > 0 && r.asked == 0)
+        r.asked = r.winner->shape->gpu_milli;
+    return r;
+}
+
+/* Read by all who see the workload: work of another team is not named; see evicted_data(). */
+static const char *describe_eviction(struct core *core, const struct core_workload *w,
+                                     const struct reason *r)
+{
+    bool same_team = r->winner && r->winner->team == w->team;
+
+    return model_eviction_describe(
+        &(struct model_eviction){
+            .cause = sched_cause_name(r->d->cause),
+            .for_id = same_team ? r->winner->id : 0,
+            .for_name = same_team ? r->winner->name : NULL,
+            .for_team = r->winner ? r->winner->team->row.name : NULL,
+            .gpu_milli = r->asked,
+        },
+        &core->turn);
+}
+
+/* All there is to say; the API leaves out what its reader may not see. */
+static const char *evicted_data(struct core *core, const struct reason *r)
+{
     _cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
     struct json_writer w;
 
     json_writer_init(&w, &text);
     json_begin_object(&w);
-    json_key_string(&w, "cause", sched_cause_name(d->cause));
-    json_key_i64(&w, "on_behalf_of", (int64_t)d->on_behalf_of);
-    if (other) {
-        json_key_string(&w, "for_name", other->name);
-        json_key_string(&w, "for_team", other->team->row.name);
-        json_key_i64(&w, "asked_milli", other->shape->gpu_milli);
+    json_key_string(&w, "cause", sched_cause_name(r->d->cause));
+    json_key_i64(&w, "on_behalf_of", (int64_t)r->d->on_behalf_of);
+    if (r->winner) {
+        json_key_string(&w, "for_name", r->winner->name);
+        json_key_string(&w, "for_team", r->winner->team->row.name);
+        json_key_i64(&w, "asked_milli", r->asked);
     }
-    json_key_i64(&w, "gpu_milli", gpu_milli);
-    json_key_i64(&w, "price_ms", d->price_ms);
+    json_key_i64(&w, "gpu_milli", r->taken);
+    json_key_i64(&w, "price_ms", r->d->price_ms);
     json_end_object(&w);
     return arena_strdup(&core->turn, strbuf_str(&text));
 }
 
 /* Once a workload and turn, however many of its tasks go. */
-static void announce_eviction(struct core *core, struct core_workload *w,
-                              const struct sched_decision *d, int64_t gpu_milli)
+static void announce_eviction(struct core *core, struct core_workload *w, const struct reason *r)
 {
-    const char *why = describe_cause(core, d);
+    const char *why = describe_eviction(core, w, r);
 
     w->evicted_ms = core->now_ms;
     core_workload_set_message(w, "%s", why);
     core_record_workload(core, w);
-    core_record_workload_event(core, w, -1, MODEL_EVENT_EVICTED, evicted_data(core, d, gpu_milli),
-                               "%s", why);
+    core_record_workload_event(core, w, -1, MODEL_EVENT_EVICTED, evicted_data(core, r), "%s", why);
 }
 
 static void decided_evict(struct core *core, struct core_workload *w,
@@ -251,8 +272,11 @@ static void carry_out(struct core *core, const struct sched_decisions *decisions
         decided_unhold(core, w, d);
         break;
     case SCHED_EVICT:
-        if (w->evicted_ms != core->now_ms)
-            announce_eviction(core, w, d, taken_from(decisions, w->id));
+        if (w->evicted_ms != core->now_ms) {
+            struct reason reason = reason_of(core, decisions, d);
+
+            announce_eviction(core, w, &reason);
+        }
         decided_evict(core, w, d);
         break;
     }

@@ -11,7 +11,7 @@ static const char *basis_name(enum sched_start_basis basis)
         [SCHED_START_VICTIMS] = "victims",     [SCHED_START_LIMITS] = "limits",
         [SCHED_START_EXPECTED] = "expected",   [SCHED_START_BACKOFF] = "backoff",
         [SCHED_START_WINDOW] = "maintenance",  [SCHED_START_RESERVED] = "reserved",
-        [SCHED_START_PROTECTED] = "protected",
+        [SCHED_START_PROTECTED] = "protected", [SCHED_START_BEHIND] = "behind",
     };
     return names[basis];
 }

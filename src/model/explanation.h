@@ -86,7 +86,7 @@ struct model_explanation {
     int64_t start_ms;          /* estimated start, 0 = unknown */
     const char *basis;         /* where the estimate comes from: "limits", "expected",
                                   "victims", "backoff", "maintenance", "reserved" (not
-                                  before), "protected", "now", "unknown" */
+                                  before), "behind" (others first), "protected", "now", "unknown" */
     struct model_explanation_holder waits_for;  /* its end or stop would start it */
     int32_t budget;                             /* of that one: tasks that may be missing */
     const struct model_explanation_node *nodes; /* that are away; the first matters most */

@@ -253,6 +253,10 @@ static void say_fragmented(const struct say *s)
                 of_own_type(s), so_much_is(s, x->free));
     if (x->gang > 1 && x->each <= x->most)
         strbuf_adds(s->out, "not where all of its tasks fit");
+    else if (x->each <= x->most)
+        strbuf_adds(s->out, "not on as many different GPUs of one node");
+    else if (x->asks_gpu && x->resource == MODEL_GPU_MILLI && x->most == 0)
+        strbuf_adds(s->out, "no GPU is wholly free");
     else
         strbuf_addf(s->out, "at most %s on one %s", amount(s, x->most), part ? "GPU" : "node");
     say_fitting(s);
@@ -440,6 +444,11 @@ static void advise_end(const struct say *s, const char *ends)
 
     if (!waits_for_somebody(s))
         return;
+    if (x->basis && strcmp(x->basis, "reserved") == 0) {
+        strbuf_addf(s->out, "it starts after %s, which has the next place",
+                    workload(s, &x->waits_for));
+        return;
+    }
     strbuf_addf(s->out, "it starts when %s", workload(s, &x->waits_for));
     if (x->waits_for.id && x->own_team && strcmp(x->waits_for.team, x->own_team) != 0)
         strbuf_addf(s->out, " of team %s", x->waits_for.team);
@@ -472,7 +481,9 @@ static void advise_waiting(const struct say *s)
 {
     advise_end(s, "ends");
     advise_less(s);
-    if (s->out->len == 0 && s->x->missing > 0)
+    if (s->out->len == 0 && s->x->basis && strcmp(s->x->basis, "maintenance") == 0)
+        strbuf_adds(s->out, "it starts when the maintenance of a node is over");
+    else if (s->out->len == 0 && s->x->missing > 0)
         strbuf_addf(s->out, "it starts once %s more can be had", amount(s, s->x->missing));
 }
 
@@ -481,7 +492,7 @@ static void advise_team_limit(const struct say *s)
     advise_end(s, "ends");
     advise_less(s);
     or_else(s, "it starts when work of that team ends, or ");
-    strbuf_addf(s->out, "an administrator can raise the %s of team %s",
+    strbuf_addf(s->out, "an administrator can raise the %s of team %s, if there is room beyond it",
                 s->x->hard_quota ? "guarantee" : "limit", team(s));
 }
 
@@ -504,7 +515,7 @@ static void advise_backoff(const struct say *s)
 
 static void advise_nodes(const struct say *s)
 {
-    strbuf_adds(s->out, "it starts when such a node is up again or is undrained");
+    strbuf_adds(s->out, "it starts there when such a node is up again or undrained, and has room");
 }
 
 /* In whole minutes, or seconds where it is less: what a person would write. */

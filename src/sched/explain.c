@@ -74,8 +74,8 @@ static uint64_t someone_stopping(const struct asking *a)
     return 0;
 }
 
-/* From run times that were declared or are expected. For one that is not next of its team the
- * others come first, so that it may move. */
+/* From run times that were declared or are expected. Whoever has the reservation is not delayed;
+ * of the others nobody knows who comes first. */
 static void estimate(struct asking *a)
 {
     struct sched_explanation *e = a->e;
@@ -91,10 +91,19 @@ static void estimate(struct asking *a)
     }
     e->waits_for = plan.waits_for;
     e->start_ms = plan.start_ms;
-    bool next = plan.declared && e->position == 1;
-    e->basis = next ? SCHED_START_LIMITS : SCHED_START_EXPECTED;
+    e->basis = plan.declared ? SCHED_START_LIMITS : SCHED_START_EXPECTED;
     if (plan.waits_for == 0)
         e->basis = SCHED_START_WINDOW;
+    uint64_t reserved = a->s->reserved.last;
+    if (reserved == a->w->id)
+        return;
+    if (reserved != 0 && explain_delays_reserved(a, plan.start_ms)) {
+        e->waits_for = reserved;
+        e->basis = SCHED_START_RESERVED;
+        e->start_ms = explain_max(plan.start_ms, a->s->reserved.start_ms);
+    } else if (e->basis == SCHED_START_LIMITS && (reserved != 0 || e->position > 1)) {
+        e->basis = SCHED_START_BEHIND;
+    }
 }
 
 /* It starts when a window ends. Is that what it waits for: would somebody's end be enough, if its

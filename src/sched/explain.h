@@ -64,6 +64,9 @@ void explain_less(struct asking *a);
 bool explain_shorter(struct asking *a);
 /* The longest run up to MOST_MS (INT64_MAX = any) with which it would start now: e->run_ms. */
 void explain_longest(struct asking *a, int64_t most_ms);
+/* Would a start at START_MS, with what is planned to end by then gone, be in the way of the
+ * reserved workload? */
+bool explain_delays_reserved(struct asking *a, int64_t start_ms);
 /* Would it start if what it may evict were not protected? 0 = no, else PROTECTED (with its end in
  * e->start_ms) or BUDGET, and whose it is in e->waits_for. */
 enum sched_reason explain_protection(struct asking *a);

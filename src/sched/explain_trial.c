@@ -103,6 +103,17 @@ static void reserve_again(struct trial *t)
     gang_done(&gang);
 }
 
+bool explain_delays_reserved(struct asking *a, int64_t start_ms)
+{
+    struct sched *s = a->s;
+    struct trial t = {.a = a};
+    int64_t limit_ms = a->w->limit_ms;
+    if (limit_ms > 0 && qty_add_sat(start_ms, limit_ms) <= s->reserved.start_ms)
+        return false;
+    reserve_again(&t);
+    return t.reserved && !place_within_gates(s, a->w, &a->gang, MASK(VIEW_PLAN));
+}
+
 static bool outlasts(const struct sched *s, const struct workload *w)
 {
     return w->limit_ms == 0 || w->limit_ms > s->reserved.start_ms - s->now_ms;

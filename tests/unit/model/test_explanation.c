@@ -65,7 +65,8 @@ static void test_each_reason_has_its_sentence_and_remedy(void **state)
          "ask for 4 GPUs or less, make it preemptible, or have the guarantee raised"},
         {"team_limit",
          "team research has a limit of 8 GPUs and uses 1 GPU, and this asks for 6 GPUs",
-         LESS ", or an administrator can raise the limit of team research"},
+         LESS ", or an administrator can raise the limit of team research, if there is "
+              "room beyond it"},
         {"team_guarantee",
          "it does not burst, so it stays within the guarantee, and team research has one of 4 "
          "GPUs: it uses 1 GPU, and this asks for 6 GPUs",
@@ -88,7 +89,7 @@ static void test_each_reason_has_its_sentence_and_remedy(void **state)
          "tasks that must start together fit now",
          LESS},
         {"nodes_down", "only nodes that are down or drained could hold it: 'gpu-07' (drained)",
-         "it starts when such a node is up again or is undrained"},
+         "it starts there when such a node is up again or undrained, and has room"},
         {"maintenance",
          "node 'gpu-07' is under maintenance from 2026-11-30 22:00 UTC until 2026-12-01 02:00:30 "
          "UTC, and this would not end before that",
@@ -180,7 +181,7 @@ static void test_a_limit_names_whose_it_is(void **state)
           "team lab, to which team research belongs, is at its limit of 8 GPUs: it uses 8 GPUs, "
           "and this asks for 6 GPUs",
           "it starts when work of that team ends, or an administrator can raise the limit of team "
-          "lab");
+          "lab, if there is room beyond it");
     x.hard_quota = true;
     x.gpu_type = "H100";
     x.waits_for = (struct model_explanation_holder){.id = 83, .name = "train", .team = "vision"};
@@ -192,7 +193,7 @@ static void test_a_limit_names_whose_it_is(void **state)
           "it uses 8 GPUs, and this asks for 6 GPUs",
           "it starts when 'train' (83) of team vision ends, or it would start now with 2 GPUs of "
           "type H100 less, taking 1 GPU from others, or an administrator can raise the guarantee "
-          "of team lab");
+          "of team lab, if there is room beyond it");
     x = waiting;
     x.reason = "team_guarantee";
     x.firm = true;
