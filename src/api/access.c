@@ -128,6 +128,14 @@ int call_visible_teams(struct api_call *call, const char *const **ret_teams, int
     return visible_teams(call->api, &call->user, call_arena(call), ret_teams, ret_count, err);
 }
 
+int call_teams_below(struct api_call *call, const char *name, const char *const **ret_teams,
+                     int32_t *ret_count, struct err *err)
+{
+    const struct model_user member = {.teams = &name, .team_count = 1};
+
+    return visible_teams(call->api, &member, call_arena(call), ret_teams, ret_count, err);
+}
+
 bool api_teams_have(const char *const *teams, int32_t count, const char *name)
 {
     for (int32_t i = 0; teams && i < count; i++)

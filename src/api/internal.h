@@ -149,6 +149,9 @@ void api_guard_init(struct api_guard *g, const struct api_call *call, const char
 /* May the answer go on? Asks the store every few seconds. */
 bool api_guard_check(struct api_guard *g, struct api *api);
 
+/* The team NAME and all below it, likewise; none if there is no such team. */
+int call_teams_below(struct api_call *call, const char *name, const char *const **ret_teams,
+                     int32_t *ret_count, struct err *err);
 /* The teams that the caller sees: RET_TEAMS NULL = all. In the request's arena. */
 int call_visible_teams(struct api_call *call, const char *const **ret_teams, int32_t *ret_count,
                        struct err *err);

@@ -46,7 +46,7 @@ static const struct api_param usage_params[] = {
      "Begin of the window: a time, a date, or milliseconds since 1970 "
      "(default: a day before 'to')."},
     {"to", "string", "End of the window, not included (default: now)."},
-    {"team", "string", "Only this team."},
+    {"team", "string", "Only this team and those below it."},
     {NULL},
 };
 

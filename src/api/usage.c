@@ -17,7 +17,8 @@ struct usage_list {
     struct json_writer w;
     const char *const *teams; /* visible; NULL = all */
     int32_t count;
-    const char *only;
+    const char *const *only; /* those asked for; NULL = all */
+    int32_t only_count;
 };
 
 static int take_usage(void *arg, const struct store_usage_row *u)
@@ -28,7 +29,8 @@ static int take_usage(void *arg, const struct store_usage_row *u)
     int64_t unknown_ms = u->unknown_ns / NS_PER_MS;
     int64_t idle_ms = allocated_ms > busy_ms + unknown_ms ? allocated_ms - busy_ms - unknown_ms : 0;
 
-    if ((l->only && strcmp(l->only, u->team) != 0) || !api_teams_have(l->teams, l->count, u->team))
+    if (!api_teams_have(l->only, l->only_count, u->team) ||
+        !api_teams_have(l->teams, l->count, u->team))
         return 0;
     json_begin_object(&l->w);
     json_key_string(&l->w, "team", u->team);
@@ -70,13 +72,16 @@ void handle_usage(struct api_call *call)
 {
     const struct api_config *config = &call->api->config;
     _cleanup_strbuf_ struct strbuf body = STRBUF_INIT;
-    struct usage_list l = {.only = call_param(call, "team")};
+    const char *team = call_param(call, "team");
+    struct usage_list l = {0};
     int64_t now_ms = core_now_ms(config->core), from = 0, to = 0;
     struct err err = ERR_INIT;
     int r = read_window(call, now_ms, &from, &to, &err);
 
     if (r == 0)
         r = call_visible_teams(call, &l.teams, &l.count, &err);
+    if (r == 0 && team)
+        r = call_teams_below(call, team, &l.only, &l.only_count, &err);
     json_writer_init(&l.w, &body);
     json_begin_object(&l.w);
     json_key_time(&l.w, "from", from);

@@ -157,7 +157,17 @@ static int print_device(void *user, const struct model_node *node)
 struct teams {
     struct arena arena;
     VEC(struct model_team) list;
+    const char *slice; /* MIG profile of the first device, or NULL */
 };
+
+static int take_slice(void *user, const struct model_node *node)
+{
+    struct teams *t = user;
+
+    if (node->device_count > 0 && node->devices[0].mig_profile && t->slice == NULL)
+        t->slice = arena_strdup(&t->arena, node->devices[0].mig_profile);
+    return 0;
+}
 
 static int take_team(void *user, const struct model_team *team)
 {
@@ -188,11 +198,13 @@ static void print_first_command(struct server *s)
     const char *name = NULL;
 
     store_sqlite_ops.each_team(s->store, take_team, &t, NULL);
+    store_sqlite_ops.each_node(s->store, take_slice, &t, NULL);
     for (size_t i = 0; i < t.list.len && name == NULL; i++)
         if (is_handy(&t, &t.list.items[i]))
             name = t.list.items[i].name;
     if (name)
-        printf("  %s run --team %s --gpu 0.25 -- echo hello\n", program_invocation_name, name);
+        printf("  %s run --team %s %s %s -- echo hello\n", program_invocation_name, name,
+               t.slice ? "--mig" : "--gpu", t.slice ? t.slice : "0.25");
     else
         printf("  %s team set research\n", program_invocation_name);
     vec_done(&t.list);

@@ -24,15 +24,14 @@ static bool is_simulated(struct json_object *node)
     return false;
 }
 
-/* "8 x H100", with what people must know about them. */
+/* "8 x H100", "4 x H100/1g.10gb" (slices), with what people must know about them. */
 static const char *gpus_text(struct cli *cli, struct json_object *node)
 {
     size_t count = cli_json_len(node, "devices");
-    const char *type = cli_json_text(node, "gpu_type");
 
     if (count == 0)
         return "none";
-    return arena_printf(&cli->arena, "%zu x %s%s", count, type ? cli_safe(cli, type) : "GPU",
+    return arena_printf(&cli->arena, "%zu x %s%s", count, cli_node_type(cli, node),
                         is_simulated(node) ? " (simulated)" : "");
 }
 

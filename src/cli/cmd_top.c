@@ -100,7 +100,7 @@ static const char *devices_text(struct cli *cli, struct json_object *n, int64_t 
 
 static void print_node(struct cli *cli, struct cli_table *t, struct json_object *n)
 {
-    int64_t total = (int64_t)cli_json_len(n, "devices") * 1000;
+    int64_t total = cli_node_milli(n);
     int64_t used = cli_json_milli(n, "gpu_used", 0);
     const char *state = cli_node_state(cli, n);
 
@@ -112,7 +112,7 @@ static void print_node(struct cli *cli, struct cli_table *t, struct json_object 
                    arena_printf(&cli->arena, "%s of %s in use", cli_milli_text(cli, used),
                                 cli_milli_text(cli, total)),
                    CLI_PLAIN);
-    cli_table_cell(t, cli_json_text(n, "gpu_type"), CLI_PLAIN);
+    cli_table_cell(t, total > 0 ? cli_node_type(cli, n) : NULL, CLI_PLAIN);
 }
 
 static void print_nodes(struct cli *cli, struct json_object *nodes)

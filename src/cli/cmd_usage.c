@@ -169,7 +169,7 @@ static const struct cli_option options[] = {
     {.name = "team",
      .letter = 't',
      .arg = "TEAM",
-     .help = "only this team",
+     .help = "only this team and those below it",
      .complete = CLI_COMPLETE_TEAM},
     {0},
 };

@@ -111,6 +111,30 @@ const char *cli_node_state(struct cli *cli, struct json_object *node)
     return until > 0 && from <= now && now < until ? "maintenance" : state;
 }
 
+const char *cli_node_type(struct cli *cli, struct json_object *node)
+{
+    const char *type = cli_json_text(node, "gpu_type"), *slice = NULL;
+
+    for (size_t i = 0; i < cli_json_len(node, "devices") && slice == NULL; i++)
+        slice = cli_json_text(cli_json_at(node, "devices", i), "mig_profile");
+    if (slice == NULL)
+        return type ? cli_safe(cli, type) : "GPU";
+    return arena_printf(&cli->arena, "%s/%s", type ? cli_safe(cli, type) : "GPU",
+                        cli_safe(cli, slice));
+}
+
+int64_t cli_node_milli(struct json_object *node)
+{
+    int64_t sum = 0;
+
+    for (size_t i = 0; i < cli_json_len(node, "devices"); i++) {
+        struct json_object *d = cli_json_at(node, "devices", i);
+
+        sum += cli_json_text(d, "mig_profile") ? cli_json_int(d, "mig_milli", 0) : 1000;
+    }
+    return sum;
+}
+
 static const char *mig_text(struct cli *cli, struct json_object *group)
 {
     struct json_object *mig = cli_json_get(group, "mig");
@@ -131,14 +155,27 @@ static const char *mig_text(struct cli *cli, struct json_object *group)
     return cli_safe(cli, strbuf_str(&b));
 }
 
+/* "A100|H100": any of them; NULL where all will do. */
+static const char *types_text(struct cli *cli, struct json_object *group)
+{
+    const char *text = NULL;
+
+    for (size_t i = 0; i < cli_json_len(group, "gpu_type"); i++) {
+        const char *type = cli_safe(cli, cli_json_text(cli_json_at(group, "gpu_type", i), ""));
+
+        text = text ? arena_printf(&cli->arena, "%s|%s", text, type) : type;
+    }
+    return text;
+}
+
 /* What one task of a group asks for. */
 static const char *task_request(struct cli *cli, struct json_object *group)
 {
     int64_t whole = cli_json_int(group, "gpus", 0), milli = cli_json_milli(group, "gpu", 0);
     const char *memory = cli_json_text(group, "gpu_memory");
     int64_t count = cli_json_int(group, "gpu_count", 1);
-    const char *type = cli_json_text(cli_json_at(group, "gpu_type", 0), "");
-    const char *unit = type ? cli_safe(cli, type) : "GPU";
+    const char *type = types_text(cli, group);
+    const char *unit = type ? type : "GPU";
     const char *units = type ? unit : "GPUs";
 
     if (cli_json_get(group, "mig"))

@@ -22,6 +22,10 @@ struct json_object *cli_task_of(struct json_object *workload, int64_t index);
 bool cli_is_final(const char *state);
 /* "up", "drained", "down", "unknown": the state of a node in one word. */
 const char *cli_node_state(struct cli *cli, struct json_object *node);
+/* "H100"; "H100/1g.10gb" where its devices are such slices. */
+const char *cli_node_type(struct cli *cli, struct json_object *node);
+/* Milli-GPU of all its devices; a slice is a part of one. */
+int64_t cli_node_milli(struct json_object *node);
 
 /* What a workload asks for: "6 x 1 GPU", "0.25 GPU", "10GiB of a GPU", "cpu only". */
 const char *cli_request_text(struct cli *cli, struct json_object *workload);

@@ -76,6 +76,19 @@ static const char *missing_label(struct core *core, const struct model_request *
     return NULL;
 }
 
+/* "1g.10gb" where some node's devices are such slices, or NULL. */
+static const char *some_slice(struct core *core)
+{
+    const struct core_node *n;
+    size_t it = 0;
+
+    while ((n = map_next(&core->nodes, &it)))
+        for (int32_t i = 0; i < n->row.device_count; i++)
+            if (n->row.devices[i].mig_profile)
+                return n->row.devices[i].mig_profile;
+    return NULL;
+}
+
 /* No node has such a device, whatever is free. NAME is empty, or begins with a blank. */
 static int refuse_device(struct core *core, struct core_command *c, const struct model_workload *w,
                          const struct sched_refusal *f, const char *name)
@@ -91,8 +104,10 @@ static int refuse_device(struct core *core, struct core_command *c, const struct
                                            (int)strcspn(label, "="), label, some)
                             : "see 'allot node show' for the labels that there are",
                        "workload%s needs a node with label %s, and none has it", name, label);
+    if (r->device_count > 0 && some_slice(core))
+        remedy = arena_printf(&core->turn, "ask for a slice (--mig %s), or see 'allot node list'",
+                              some_slice(core));
     type = unknown_type(core, r, &remedy);
-
     if (type)
         return err_set(&c->err, -E2BIG, ERR_UNSATISFIABLE, NULL, remedy,
                        "workload%s asks for GPUs of type '%s', which no node has", name, type);

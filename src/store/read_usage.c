@@ -104,7 +104,7 @@ static int64_t unknown_ns(const struct held *h, int64_t covered)
 {
     __int128 all = (__int128)h->gpu_milli * (covered - h->start) * (NS_PER_MS / 1000);
 
-    if (all <= h->known_ns || (h->end == 0 && h->seen == 0))
+    if (all <= h->known_ns || (h->end == 0 && h->seen <= h->start))
         return 0;
     return all - h->known_ns > INT64_MAX ? INT64_MAX : (int64_t)(all - h->known_ns);
 }
