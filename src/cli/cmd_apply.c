@@ -201,7 +201,7 @@ static void note_guarantees(struct report *rep, const struct cli_apply_plan *pla
         return;
     note = cli_guarantee_note(rep->cli, NULL);
     if (note)
-        cli_say(rep->cli, note);
+        cli_say(rep->cli, arena_printf(&rep->cli->arena, "warning: %s", note));
 }
 
 static int apply_all(struct report *rep, const struct cli_apply_plan *plan)

@@ -223,7 +223,7 @@ static int run_set(struct cli *cli, const struct cli_args *args)
     cli_print_warnings(cli, reply);
     note = cli_option_given(args, "guarantee") ? cli_guarantee_note(cli, NULL) : NULL;
     if (note)
-        cli_say(cli, note);
+        cli_say(cli, arena_printf(&cli->arena, "warning: %s", note));
     return 0;
 }
 

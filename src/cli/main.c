@@ -301,7 +301,8 @@ int cli_main(int argc, char **argv, const struct cli_command *const *extra)
             fprintf(stderr, "warning: %s\n", cli.config.warning);
         code = cli_run(&cli, argc - 1, (const char *const *)argv + 1);
     }
-    if (fflush(stdout) != 0 && code == 0)
+    /* What did not fit in a buffer may have failed before. */
+    if ((fflush(stdout) != 0 || ferror(stdout)) && code == 0)
         code = CLI_EXIT_FAILED;
     if (cli.client)
         http_client_destroy(cli.client);

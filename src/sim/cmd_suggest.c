@@ -93,10 +93,35 @@ static bool is_changed(const struct suggest_line *l)
     return l->now_milli != l->gpus * 1000;
 }
 
+static bool other_changes(const struct suggest_other *o)
+{
+    return o->now_milli != o->gpus * 1000;
+}
+
+static void print_others(const struct suggest *s, FILE *out)
+{
+    char now[QTY_TEXT_MAX], n[WHATIF_NAME_MAX];
+
+    for (size_t i = 0; i < s->others.len; i++) {
+        const struct suggest_other *o = &s->others.items[i];
+        bool all = o->now_milli == MODEL_UNLIMITED;
+
+        if (!other_changes(o))
+            continue;
+        fprintf(out, "%s %s GPUs now, %" PRId64 " proposed: %s\n",
+                whatif_name_text(o->team->row.name, NAME_WIDTH, n),
+                all ? "all" : qty_format_milli(o->now_milli, now), o->gpus,
+                o->gpus > 0 ? "what those below it are to have" : "it wanted none");
+    }
+}
+
 /* How to try it, where that is not too long. */
 static void print_try(const struct suggest *s, FILE *out)
 {
     size_t changes = 0;
+
+    for (size_t i = 0; i < s->others.len; i++)
+        changes += other_changes(&s->others.items[i]);
 
     for (size_t i = 0; i < s->teams.len; i++) {
         changes += is_changed(&s->teams.items[i].all);
@@ -108,6 +133,10 @@ static void print_try(const struct suggest *s, FILE *out)
         return;
     }
     fputs("Try it before it is applied: allot sim whatif", out);
+    for (size_t i = 0; changes <= CHANGES_SHOWN && i < s->others.len; i++)
+        if (other_changes(&s->others.items[i]))
+            fprintf(out, " \\\n    --team '%s.guarantee.gpu=%" PRId64 "'",
+                    s->others.items[i].team->row.name, s->others.items[i].gpus);
     for (size_t i = 0; changes <= CHANGES_SHOWN && i < s->teams.len; i++) {
         const struct suggest_team *m = &s->teams.items[i];
         if (is_changed(&m->all))
@@ -156,6 +185,7 @@ static void print_text(const struct suggest *s, bool all, FILE *out)
     char time[32];
 
     print_table(s, all, out);
+    print_others(s, out);
     fprintf(out,
             "\nProposed %" PRId64 " of %" PRId64
             " GPUs. WANTED: GPUs at a time if there were no end "
@@ -230,6 +260,16 @@ static void print_json(const struct suggest *s, FILE *out)
     json_begin_array(&w);
     for (size_t i = 0; i < s->teams.len; i++)
         encode_team(&s->teams.items[i], &w);
+    json_end_array(&w);
+    json_key(&w, "others");
+    json_begin_array(&w);
+    for (size_t i = 0; i < s->others.len; i++) {
+        json_begin_object(&w);
+        json_key_string(&w, "team", s->others.items[i].team->row.name);
+        encode_amount(&w, "guarantee_milli_gpu", s->others.items[i].now_milli);
+        json_key_i64(&w, "proposed_gpus", s->others.items[i].gpus);
+        json_end_object(&w);
+    }
     json_end_array(&w);
     json_end_object(&w);
     fprintf(out, "%s\n", strbuf_str(&text));

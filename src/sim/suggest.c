@@ -441,6 +441,37 @@ static void add_team(const struct past *p, const struct by_team *by, const struc
     vec_push(&s->teams, t);
 }
 
+static int64_t proposed_below(const struct past *p, const struct suggest *s, uint64_t team)
+{
+    int64_t gpus = 0;
+
+    for (size_t i = 0; i < s->teams.len; i++)
+        if (is_below(p, s->teams.items[i].team, team))
+            gpus += s->teams.items[i].all.gpus;
+    return gpus;
+}
+
+static bool is_listed(const struct suggest *s, const struct past_team *team)
+{
+    for (size_t i = 0; i < s->teams.len; i++)
+        if (s->teams.items[i].team == team)
+            return true;
+    return false;
+}
+
+static void add_others(const struct past *p, struct suggest *s)
+{
+    for (size_t i = 0; i < p->teams.len; i++) {
+        const struct past_team *t = &p->teams.items[i];
+        struct suggest_other o = {t, t->row.guarantee[MODEL_GPU_MILLI], 0};
+
+        if (t->deleted || o.now_milli == 0 || is_listed(s, t))
+            continue;
+        o.gpus = proposed_below(p, s, t->row.id);
+        vec_push(&s->others, o);
+    }
+}
+
 /* Ties go to the older. */
 static int compare_ages(const void *a, const void *b)
 {
@@ -470,6 +501,7 @@ void suggest_make(const struct past *past, struct suggest *ret)
     if (s.teams.len > 0)
         qsort(s.teams.items, s.teams.len, sizeof(*s.teams.items), compare_ages);
     propose(past, &s);
+    add_others(past, &s);
     for (size_t i = 0; i < s.teams.len; i++) {
         struct suggest_team *t = &s.teams.items[i];
         struct demand_filter filter = jobs_of(past, &by, t->team);
@@ -490,5 +522,6 @@ void suggest_done(struct suggest *s)
     for (size_t i = 0; i < s->teams.len; i++)
         free(s->teams.items[i].types);
     vec_done(&s->teams);
+    vec_done(&s->others);
     *s = (struct suggest){0};
 }

@@ -13,6 +13,7 @@
  *      nothing;
  *   2. what remains is shared out towards each team's p95, in proportion to what it lacks;
  *   3. the rest stays free: teams borrow it by their weights.
+ * A team above others is to have what those below it have, and one that wanted nothing nothing.
  * Where step 1 alone asks for more than there is, all get the same part of it. Fractions of a GPU
  * go by largest remainder, ties to the older team.
  *
@@ -52,6 +53,14 @@ struct suggest_team {
     size_t type_count;
 };
 
+/* A team with a guarantee of GPUs that is not among those that had jobs: it wanted nothing, or it
+ * has teams below it, whose guarantees it is assured of anyway. */
+struct suggest_other {
+    const struct past_team *team;
+    int64_t now_milli; /* MODEL_UNLIMITED = all there is */
+    int64_t gpus;      /* proposed: what the teams below it are to have; 0 where there is none */
+};
+
 struct suggest {
     int64_t capacity_milli, window_ms;
     int64_t sum_p95_milli;          /* of the teams; the p95 of all together is below */
@@ -59,6 +68,7 @@ struct suggest {
     int64_t gpus;                   /* proposed in all */
     bool scaled;                    /* step 1 did not fit */
     VEC(struct suggest_team) teams; /* that had jobs with GPUs, by name */
+    VEC(struct suggest_other) others;
 };
 
 /* Never fails; a record without work gives no teams. */

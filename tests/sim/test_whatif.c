@@ -683,6 +683,34 @@ static void guarantees_are_those_worked_out_by_hand(void **state)
     suggest_done(&s);
 }
 
+/* A department with a guarantee of its own, and a team that wanted nothing, count as well. */
+static void guarantees_of_others_are_proposed_too(void **state)
+{
+    struct fixture *f = *state;
+    struct suggest s;
+
+    begin(f, 100);
+    for (int i = 3; i <= 5; i++) /* 3 above 5; 4 alone */
+        fprintf(f->file,
+                "{\"team\":%d,\"parent\":%d,\"deleted\":false,\"spec\":{\"name\":\"%c\","
+                "\"guarantee\":{\"gpu\":%d}}}\n",
+                i, i == 5 ? 3 : 0, 'a' + i - 1, i == 5 ? 0 : 3);
+    job(f, 5, 1, 0, 0, 100, false);
+    ran(f, 1, 1, 0, 100);
+    read_it(f);
+    suggest_make(&f->past, &s);
+    assert_int_equal(s.teams.len, 1);
+    assert_int_equal(s.gpus, 1);
+    assert_int_equal(s.others.len, 4);
+    for (size_t i = 0; i < s.others.len; i++) {
+        bool department = strcmp(s.others.items[i].team->row.name, "c") == 0;
+
+        assert_int_equal(s.others.items[i].gpus, department ? 1 : 0);
+        assert_true(s.others.items[i].now_milli >= 2000);
+    }
+    suggest_done(&s);
+}
+
 static void guarantees_never_exceed_what_there_is(void **state)
 {
     struct fixture *f = *state;
@@ -996,6 +1024,7 @@ int main(void)
         TEST(guarantees_of_types_are_proposed_too),
         TEST(bad_changes_are_refused),
         TEST(guarantees_are_those_worked_out_by_hand),
+        TEST(guarantees_of_others_are_proposed_too),
         TEST(guarantees_never_exceed_what_there_is),
         TEST(damaged_records_are_refused),
         TEST(what_is_no_file_is_refused),

@@ -141,7 +141,7 @@ static void promising_too_much_is_noted(void **state)
                 "{\"name\":\"bert\",\"parent\":\"nlp\",\"guarantee\":{\"gpu\":2}}]}");
     fake_answer("GET /v1/nodes", 200, "{\"nodes\":[{\"devices\":[{}]}]}");
     assert_int_equal(apply(TEAM("nlp", "{guarantee: {gpu: 2}}"), NULL), 0);
-    assert_string_equal(fake_err, "allot: guarantees add up to 2 GPUs; there is 1\n");
+    assert_string_equal(fake_err, "allot: warning: guarantees add up to 2 GPUs; there is 1\n");
 }
 
 static void circles_and_doubles_are_refused(void **state)
