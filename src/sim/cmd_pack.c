@@ -214,7 +214,7 @@ static int pack_main(int argc, char **argv, const struct sim_meter *meter)
 
 const struct sim_command sim_cmd_pack = {
     .name = "pack",
-    .summary = "fill a GPU cluster with a public trace's pods, by this or a published policy",
+    .summary = "fill a cluster with a public trace's pods, by a policy",
     .usage = "usage: allot sim pack --nodes FILE --pods FILE [--policy P] [--seeds A-B]\n"
              "                      [--json] [--ties order|name|random] [--slices N]\n"
              "                      [--load PERCENT [--days N]]\n"

@@ -382,7 +382,7 @@ static int replay_main(int argc, char **argv)
 
 const struct sim_command sim_cmd_replay = {
     .name = "replay",
-    .summary = "replay real arrivals under a policy of sharing; measure waits and use",
+    .summary = "replay real arrivals under a policy; measure waits and use",
     .usage =
         "usage: allot sim replay --trace FILE --use FILE [OPTION]...\n"
         "       allot sim replay --helios FOLDER [--json]\n"

@@ -270,7 +270,7 @@ static int whatif_main(int argc, char **argv, const struct sim_records *records)
 
 const struct sim_command sim_cmd_whatif = {
     .name = "whatif",
-    .summary = "replay a server's own past under other quotas, nodes or another policy",
+    .summary = "replay a server's own past under other quotas or nodes",
     .usage = "usage: allot sim whatif [OPTION]... [HISTORY]\n"
              "\n"
              "Plays what a server has recorded again: as it was, which shows how far the model\n"

@@ -14,6 +14,7 @@
 #define HOUR_MS ((int64_t)3600 * 1000)
 #define TEAMS_SHOWN 20
 #define NAME_WIDTH 18
+#define ALIKE_MILLI 950 /* of neighbours in the same order: below it a replay is a poor copy */
 
 const char *whatif_time_text(int64_t ms, char *text)
 {
@@ -247,6 +248,11 @@ static int64_t mean_wait(const struct whatif_outcome *o)
     return o->groups.len > 0 ? o->groups.items[0].mean_ms : 0;
 }
 
+static uint64_t never_started(const struct whatif_outcome *o)
+{
+    return o->groups.len > 0 ? o->groups.items[0].waiting + o->groups.items[0].refused : 0;
+}
+
 static void print_changes_known(const struct whatif_report *r, FILE *out)
 {
     const struct past *p = r->past;
@@ -282,6 +288,8 @@ static void print_fit(const struct whatif_report *r, FILE *out)
             whatif_time_text(d->worst_ms, t[2]));
     fprintf(out, "  order      %s of neighbours start in the same order\n",
             whatif_percent_text((int64_t)d->order_milli, t[0]));
+    if (d->order_milli < ALIKE_MILLI)
+        fputs("             a poor copy of this record: what is said below is a rough guess\n", out);
     fprintf(out, "  allocated  %s recorded, %s replayed: %" PRId64 ".%" PRId64 " points apart\n",
             whatif_percent_text(was, t[0]), whatif_percent_text(is, t[1]), gap / 10, gap % 10);
     print_changes_known(r, out);
@@ -307,6 +315,11 @@ static void print_answer(const struct whatif_report *r, FILE *out)
             whatif_time_text(is, t[0]), whatif_time_text(was, t[1]),
             whatif_percent_text(share(&r->asked), t[2]),
             whatif_percent_text(share(&r->baseline), t[3]));
+    if (never_started(&r->asked) + never_started(&r->baseline) > 0)
+        fprintf(out,
+                "%" PRIu64 " jobs never start in it instead of %" PRIu64
+                ", and are in no mean.\n",
+                never_started(&r->asked), never_started(&r->baseline));
     if (apart(was, is) <= apart(was, mean_wait(&r->recorded)) && was != is)
         fputs("The replay is off by more than that: of mean waits this says nothing.\n", out);
     if (r->asked.skipped > 0)
