@@ -57,7 +57,32 @@ static int take_picture(struct cli *cli, struct picture *p, struct err *err)
     return r;
 }
 
-static void print_header(struct cli *cli, struct json_object *status)
+static bool is_parent(struct json_object *teams, const char *name)
+{
+    for (size_t i = 0; name && i < cli_json_len(teams, "teams"); i++) {
+        const char *parent = cli_json_text(cli_json_at(teams, "teams", i), "parent");
+
+        if (parent && strcmp(parent, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* How much of KEY there is in the teams that the caller sees. */
+static int64_t count_of(struct json_object *teams, const char *key)
+{
+    int64_t sum = 0;
+
+    for (size_t i = 0; i < cli_json_len(teams, "teams"); i++) {
+        struct json_object *t = cli_json_at(teams, "teams", i);
+
+        if (!is_parent(teams, cli_json_text(t, "name")))
+            sum += cli_json_int(t, key, 0);
+    }
+    return sum;
+}
+
+static void print_header(struct cli *cli, struct json_object *status, struct json_object *teams)
 {
     char clock[32] = "";
     time_t s = (time_t)(cli_now_ms(cli) / 1000);
@@ -69,8 +94,7 @@ static void print_header(struct cli *cli, struct json_object *status)
     fprintf(cli->out, "%sallot%s  %s  up %s  running %lld  waiting %lld\n",
             cli_style_begin(&cli->style, CLI_BOLD), cli_style_end(&cli->style), clock,
             cli_duration(cli_now_ms(cli) - cli_json_time(status, "started_at"), &cli->arena),
-            (long long)cli_json_int(status, "running", 0),
-            (long long)cli_json_int(status, "pending", 0));
+            (long long)count_of(teams, "running"), (long long)count_of(teams, "pending"));
     if (cli_json_get(status, "store.ok") && !cli_json_bool(status, "store.ok"))
         fprintf(cli->out, "%sthe store refuses new work: %s%s\n",
                 cli_style_begin(&cli->style, CLI_RED), cli_safe(cli, store),
@@ -130,7 +154,7 @@ static void print_nodes(struct cli *cli, struct json_object *nodes)
 
 static void print_picture(struct cli *cli, const struct picture *p)
 {
-    print_header(cli, p->status);
+    print_header(cli, p->status, p->teams);
     print_nodes(cli, p->nodes);
     if (cli_json_len(p->teams, "teams") > 0) {
         fputc('\n', cli->out);

@@ -288,13 +288,15 @@ static void logs_of_all_tasks_return(void **state)
     "{\"name\":\"lab\",\"parent\":null,\"weight\":1,\"priority\":100,"                     \
     "\"guarantee\":{\"gpu\":8,\"cpu\":0,\"memory\":0},\"limit\":{\"gpu\":null},"           \
     "\"used\":{\"gpu\":6.25},\"demand\":{\"gpu\":9},\"share\":{\"gpu\":8},"                \
-    "\"entitled\":{\"gpu\":8}},"                                                           \
+    "\"entitled\":{\"gpu\":8},\"running\":2,\"pending\":1},"                               \
     "{\"name\":\"nlp\",\"parent\":\"lab\",\"weight\":2,\"priority\":100,"                  \
     "\"guarantee\":{\"gpu\":4},\"limit\":{\"gpu\":6,\"volumes\":50},\"used\":{\"gpu\":5}," \
-    "\"demand\":{\"gpu\":7},\"share\":{\"gpu\":4},\"entitled\":{\"gpu\":4}},"              \
+    "\"demand\":{\"gpu\":7},\"share\":{\"gpu\":4},\"entitled\":{\"gpu\":4},"               \
+    "\"running\":1,\"pending\":1},"                                                        \
     "{\"name\":\"vision\",\"parent\":\"lab\",\"weight\":1,\"priority\":100,"               \
     "\"guarantee\":{\"gpu\":4},\"limit\":{\"gpu\":null},\"used\":{\"gpu\":1.25},"          \
-    "\"demand\":{\"gpu\":2},\"share\":{\"gpu\":2},\"entitled\":{\"gpu\":4}}]}"
+    "\"demand\":{\"gpu\":2},\"share\":{\"gpu\":2},\"entitled\":{\"gpu\":4},"               \
+    "\"running\":1,\"pending\":0}]}"
 
 static void quota_is_a_tree_with_bars(void **state)
 {
