@@ -136,6 +136,7 @@ static int listen_at(struct gpu_region *g, const char *folder)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     _cleanup_close_ int fd = -1;
+    const int yes = 1;
     int r = io_mkdirs(folder, 0755);
     int length = snprintf(address.sun_path, sizeof(address.sun_path), "%s/agent", folder);
 
@@ -145,6 +146,10 @@ static int listen_at(struct gpu_region *g, const char *folder)
         return -ENAMETOOLONG;
     fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
+        return -errno;
+    /* Those that are accepted inherit it. Asked for after an accept it would come too late for a
+     * hello that is sent in between, which nobody seems to have sent then. */
+    if (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes)) < 0)
         return -errno;
     if (unlink(address.sun_path) < 0 && errno != ENOENT)
         return -errno;
@@ -358,7 +363,6 @@ static void turn_away(struct gpu_region *g)
 static void take_connection(struct gpu_region *g)
 {
     _cleanup_close_ int fd = accept4(g->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    const int yes = 1;
     struct watch *w;
 
     if (fd < 0) {
@@ -367,7 +371,7 @@ static void take_connection(struct gpu_region *g)
         return;
     }
     w = connection_place(g);
-    if (w == NULL || setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes)) < 0) {
+    if (w == NULL) {
         answer(g, fd, -ENOSPC, 0);
         return;
     }

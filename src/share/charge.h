@@ -5,7 +5,9 @@
  *     int device = share_here();
  *     if (!share_charge(device, bytes))
  *         return CU_OUT_OF_MEMORY;
- *     return share_keep(BLOCK_MEMORY, *ret_ptr, device, bytes) ? CU_OK : ...
+ *     r = REAL(cuMemAlloc_v2)(ret_ptr, bytes);
+ *     if (r != CU_OK)
+ *         share_refund(device, bytes);
  */
 #ifndef ALLOT_SHARE_CHARGE_H
 #define ALLOT_SHARE_CHARGE_H
