@@ -136,6 +136,18 @@ int call_teams_below(struct api_call *call, const char *name, const char *const 
     return visible_teams(call->api, &member, call_arena(call), ret_teams, ret_count, err);
 }
 
+const char *const *api_teams_copy(const char *const *teams, int32_t count, struct arena *arena)
+{
+    const char **copy;
+
+    if (teams == NULL)
+        return NULL;
+    copy = arena_new_array(arena, const char *, (size_t)count + 1);
+    for (int32_t i = 0; i < count; i++)
+        copy[i] = arena_strdup(arena, teams[i]);
+    return copy;
+}
+
 bool api_teams_have(const char *const *teams, int32_t count, const char *name)
 {
     for (int32_t i = 0; teams && i < count; i++)

@@ -209,18 +209,6 @@ static void stream_free(void *user)
     free(s);
 }
 
-static const char *const *copy_teams(struct event_stream *s, const char *const *from, int32_t count)
-{
-    const char **teams;
-
-    if (from == NULL)
-        return NULL;
-    teams = arena_new_array(&s->arena, const char *, (size_t)count + 1);
-    for (int32_t i = 0; i < count; i++)
-        teams[i] = arena_strdup(&s->arena, from[i]);
-    return teams;
-}
-
 /* Where to begin: Last-Event-ID, "after", or now. */
 static int read_start(struct api_call *call, uint64_t *ret_after, struct err *err)
 {
@@ -261,8 +249,9 @@ static void reply_stream(struct api_call *call, struct store_event_filter *f)
     s->api = call->api;
     s->filter = *f;
     s->filter.limit = BATCH;
-    s->filter.teams = copy_teams(s, f->teams, f->team_count);
-    s->sight = (struct api_sight){copy_teams(s, sight.teams, sight.count), sight.count};
+    s->filter.teams = api_teams_copy(f->teams, f->team_count, &s->arena);
+    s->sight.teams = api_teams_copy(sight.teams, sight.count, &s->arena);
+    s->sight.count = sight.count;
     api_guard_init(&s->guard, call, s->sight.teams, s->sight.count);
     strbuf_adds(&s->text, "retry: 1000\n\n");
     s->beat_ms = clock_boot_ms() + HEARTBEAT_MS;

@@ -114,14 +114,7 @@ void handle_history(struct api_call *call)
     if (s == NULL)
         abort();
     s->api = call->api;
-    if (teams) {
-        const char **kept = arena_new_array(&s->arena, const char *, (size_t)count + 1);
-
-        for (int32_t i = 0; i < count; i++)
-            kept[i] = arena_strdup(&s->arena, teams[i]);
-        teams = kept;
-    }
-    api_guard_init(&s->guard, call, teams, count);
+    api_guard_init(&s->guard, call, api_teams_copy(teams, count, &s->arena), count);
     source.user = s;
     http_reply_stream(call->http, "application/x-ndjson", &source, TICK_MS, NULL);
 }

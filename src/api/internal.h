@@ -155,6 +155,8 @@ int call_teams_below(struct api_call *call, const char *name, const char *const 
 /* The teams that the caller sees: RET_TEAMS NULL = all. In the request's arena. */
 int call_visible_teams(struct api_call *call, const char *const **ret_teams, int32_t *ret_count,
                        struct err *err);
+/* TEAMS in ARENA, for an answer that outlives its request; NULL stays NULL. */
+const char *const *api_teams_copy(const char *const *teams, int32_t count, struct arena *arena);
 /* Is NAME one of TEAMS (NULL = all)? */
 bool api_teams_have(const char *const *teams, int32_t count, const char *name);
 /* Does the caller see team NAME? 1, 0, or a negative errno. */

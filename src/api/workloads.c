@@ -258,25 +258,19 @@ static int take_allocation(void *arg, const struct model_allocation *a)
     return 0;
 }
 
-void handle_workload_allocations(struct api_call *call)
+static int write_allocations(struct api_call *call, struct json_writer *w, void *arg,
+                             struct err *err)
 {
     const struct api_config *config = &call->api->config;
-    _cleanup_strbuf_ struct strbuf body = STRBUF_INIT;
     struct model_workload m;
-    struct json_writer w;
-    struct err err = ERR_INIT;
-    int r = call_find_workload(call, call->args[0], &m, &err);
+    int r = call_find_workload(call, call->args[0], &m, err);
 
-    json_writer_init(&w, &body);
-    json_begin_object(&w);
-    json_key(&w, "allocations");
-    json_begin_array(&w);
-    if (r == 0)
-        r = config->store->list_allocations(config->store_ctx, m.id, take_allocation, &w, &err);
-    json_end_array(&w);
-    json_end_object(&w);
-    if (r < 0)
-        call_fail(call, r, &err);
-    else
-        call_reply(call, 200, &body);
+    return r < 0
+               ? r
+               : config->store->list_allocations(config->store_ctx, m.id, take_allocation, w, err);
+}
+
+void handle_workload_allocations(struct api_call *call)
+{
+    call_reply_list(call, "allocations", write_allocations, NULL);
 }
