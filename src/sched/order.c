@@ -63,7 +63,7 @@ static struct line *next_in(const struct sched *s, struct team *t, bool idle)
     if (t->next_epoch[idle] == s->order_epoch)
         return t->next_line[idle];
     struct line *best = NULL;
-    struct order_key best_key;
+    struct order_key best_key = {0};
     for (size_t i = 0; i < t->children.len; i++) {
         struct team *c = t->children.items[i];
         struct line *line = none_ready(s, c, idle) ? NULL : next_in(s, c, idle);
