@@ -80,7 +80,7 @@ static void estimate(struct asking *a)
 {
     struct sched_explanation *e = a->e;
     struct plan plan;
-    if (a->brief || e->basis != SCHED_START_UNKNOWN)
+    if (e->basis != SCHED_START_UNKNOWN)
         return;
     if (!plan_earliest(a->s, a->w, &a->gang, &a->need, &plan))
         return;
@@ -354,13 +354,28 @@ static void explain_capacity(struct asking *a)
         e->missing = a->gang.total == 1 ? explain_max(1, e->asked - e->most) : 1;
 }
 
+/* The end of a window may be what it waits for: the one thing that an estimate shows about the
+ * reason. */
+static void explain_rest_briefly(struct asking *a)
+{
+    struct sched_explanation *e = a->e;
+    if (a->s->windows.len == 0 || e->reason == SCHED_REASON_NODES_DOWN ||
+        e->reason == SCHED_REASON_STOPPING)
+        return;
+    estimate(a);
+    if (waits_for_window(a))
+        e->reason = SCHED_REASON_MAINTENANCE;
+}
+
 /* What nobody would start earlier by making room, or what many are in the way of. */
 static void explain_rest(struct asking *a)
 {
     struct sched_explanation *e = a->e;
     bool away = e->reason == SCHED_REASON_NODES_DOWN;
-    if (a->brief)
+    if (a->brief) {
+        explain_rest_briefly(a);
         return;
+    }
     if (e->reason == SCHED_REASON_STOPPING) {
         explain_leavers(a);
         return;
@@ -391,6 +406,8 @@ static void explain_reserved(struct asking *a)
     const struct reservation *r = &a->s->reserved;
     struct sched_explanation *e = a->e;
     e->reason = SCHED_REASON_RESERVED;
+    if (a->brief)
+        return;
     if (r->last == a->w->id || workload_find(a->s, r->last) == NULL) {
         estimate(a);
         return;

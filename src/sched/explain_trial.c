@@ -426,7 +426,8 @@ static bool first_of_kind(const struct workload *w)
 
 bool explain_shorter(struct asking *a)
 {
-    struct trial t = {.a = a, .searches = a->brief || !first_of_kind(a->w) ? 0 : SEARCHES};
+    bool cheap = !a->brief || a->s->running_count <= RUNNING_SMALL;
+    struct trial t = {.a = a, .searches = cheap && first_of_kind(a->w) ? SEARCHES : 0};
     return a->s->windows.len > 0 && starts_within(&t, 1);
 }
 

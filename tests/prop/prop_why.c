@@ -135,7 +135,7 @@ static bool advice_holds(struct prop_world *w, size_t i, struct tally *sum)
     sum->explained++;
     sum->reasons[x.reason]++;
     if (sched_explain_brief(w->s, p->decl.id, w->now_ms, &brief, &position) < 0 ||
-        position != x.position || (brief != x.reason && x.reason != SCHED_REASON_MAINTENANCE))
+        position != x.position || brief != x.reason)
         return prop_fail(w, "workload %zu is explained as %s, and in short as %s", i,
                          sched_reason_name(x.reason), sched_reason_name(brief));
     if (x.reason == SCHED_REASON_NONE)
