@@ -289,7 +289,8 @@ static void print_fit(const struct whatif_report *r, FILE *out)
     fprintf(out, "  order      %s of neighbours start in the same order\n",
             whatif_percent_text((int64_t)d->order_milli, t[0]));
     if (d->order_milli < ALIKE_MILLI)
-        fputs("             a poor copy of this record: what is said below is a rough guess\n", out);
+        fputs("             a poor copy of this record: what follows is a rough guess\n",
+              out);
     fprintf(out, "  allocated  %s recorded, %s replayed: %" PRId64 ".%" PRId64 " points apart\n",
             whatif_percent_text(was, t[0]), whatif_percent_text(is, t[1]), gap / 10, gap % 10);
     print_changes_known(r, out);
@@ -317,8 +318,7 @@ static void print_answer(const struct whatif_report *r, FILE *out)
             whatif_percent_text(share(&r->baseline), t[3]));
     if (never_started(&r->asked) + never_started(&r->baseline) > 0)
         fprintf(out,
-                "%" PRIu64 " jobs never start in it instead of %" PRIu64
-                ", and are in no mean.\n",
+                "%" PRIu64 " jobs never start in it instead of %" PRIu64 ", and are in no mean.\n",
                 never_started(&r->asked), never_started(&r->baseline));
     if (apart(was, is) <= apart(was, mean_wait(&r->recorded)) && was != is)
         fputs("The replay is off by more than that: of mean waits this says nothing.\n", out);
