@@ -142,6 +142,7 @@ static struct history_node *node_new(const struct history_step *s)
 {
     struct history_node *n = calloc(1, sizeof(*n));
     size_t count = (size_t)s->node.devices;
+    const char *type = history_type_name((enum history_type)s->node.type);
 
     if (n == NULL || (n->devices = calloc(count + 1, sizeof(*n->devices))) == NULL)
         abort();
@@ -149,7 +150,7 @@ static struct history_node *node_new(const struct history_step *s)
     for (size_t i = 0; i < count; i++)
         n->devices[i] = (struct model_device){
             .uuid = "GPU-0",
-            .type = "H100",
+            .type = type,
             .memory_bytes = (s->node.slices ? 10LL : s->node.memory_gib) << 30,
             .mig_profile = s->node.slices ? "1g.10gb" : NULL,
             .mig_milli = s->node.slices ? 142 : 0,
@@ -158,7 +159,7 @@ static struct history_node *node_new(const struct history_step *s)
     n->row = (struct model_node){
         .name = n->name,
         .cluster = "local",
-        .gpu_type = count ? "H100" : NULL,
+        .gpu_type = count ? type : NULL,
         .sharing = "none",
         .limits = "none",
         .isolation = "none",

@@ -84,6 +84,21 @@ static int64_t or_none(int32_t v)
     return v < 0 ? MODEL_UNLIMITED : v;
 }
 
+/* What the team has of one GPU type beside all of them, if anything is said of it. */
+static void state_type(struct request *r, const struct history_step *step, struct model_team *t)
+{
+    struct model_type_quota *q;
+
+    if (step->team.type_guarantee < 0 && step->team.type_limit < 0)
+        return;
+    q = arena_new(&r->arena, struct model_type_quota);
+    q->type = history_type_name((enum history_type)step->team.type);
+    q->guarantee = or_none(step->team.type_guarantee);
+    q->limit = or_none(step->team.type_limit);
+    t->types = q;
+    t->type_count = 1;
+}
+
 void history_ask_team(struct history *h, const struct history_step *step)
 {
     struct request *r = request_new(h, CORE_TEAM_PUT);
@@ -97,6 +112,7 @@ void history_ask_team(struct history *h, const struct history_step *step)
     t->limit[MODEL_GPU_MILLI] = or_none(step->team.limit);
     t->limit[MODEL_CPU_MILLI] = or_none(step->team.cpu_limit);
     t->weight = step->team.weight;
+    state_type(r, step, t);
     t->priority = step->team.priority;
     r->command.team = t;
     submit(r);
@@ -110,6 +126,16 @@ void history_ask_dissolve(struct history *h, const struct history_step *step)
     submit(r);
 }
 
+static const char *accept_json(struct request *r, int32_t accept)
+{
+    if (accept == HISTORY_ACCEPT_ANY)
+        return "";
+    if (accept == HISTORY_ACCEPT_BOTH)
+        return ",\"gpu_type\":[\"A100\",\"H100\"]";
+    return arena_printf(&r->arena, ",\"gpu_type\":[\"%s\"]",
+                        history_type_name((enum history_type)accept));
+}
+
 static const char *submit_json(struct request *r, const struct history_step *step, int32_t number)
 {
     static const char *const classes[] = {"production", "training", "development", "batch"};
@@ -117,11 +143,11 @@ static const char *submit_json(struct request *r, const struct history_step *ste
     return arena_printf(
         &r->arena,
         "{\"name\":\"w%d\",\"team\":\"t%d\",\"class\":\"%s\",\"priority\":%d,\"tasks\":%d,"
-        "\"min_tasks\":%d,%s,\"max_retries\":%d,\"preemption\":{\"grace\":\"%dms\"},"
+        "\"min_tasks\":%d,%s%s,\"max_retries\":%d,\"preemption\":{\"grace\":\"%dms\"},"
         "\"command\":[\"true\"]%s%s}",
         number, step->submit.team, classes[step->submit.class_], step->submit.priority,
         step->submit.tasks, step->submit.min, history_ask_json((enum history_ask)step->submit.ask),
-        step->submit.retries, step->submit.grace,
+        accept_json(r, step->submit.accept), step->submit.retries, step->submit.grace,
         step->submit.limit
             ? arena_printf(&r->arena, ",\"max_run_time\":\"%dms\"", step->submit.limit)
             : "",

@@ -11,12 +11,20 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "model/state.h"
+#include "sim/history_step.h"
 #include "sim/ledger.h"
 
 typedef unsigned long long ull;
 
 struct amounts {
     int64_t v[MODEL_RESOURCE_COUNT];
+};
+
+/* Of one GPU type; MODEL_UNLIMITED = not stated. */
+struct jtype {
+    int64_t guarantee, limit;
+    int64_t former_guarantee, former_limit; /* as in the team */
+    int64_t used, firm;
 };
 
 struct jteam {
@@ -27,6 +35,7 @@ struct jteam {
     struct amounts former_guarantee, former_limit;
     uint64_t former_until;
     struct amounts used, firm; /* open allocations, of descendants too; firm: not preemptible */
+    struct jtype types[HISTORY_TYPES];
 };
 
 struct jtask {
@@ -47,6 +56,7 @@ struct jworkload {
 
 struct jnode {
     uint32_t index;
+    int32_t type;        /* enum history_type; HISTORY_TYPES = it has none */
     uint64_t open_until; /* group; drained since */
     int64_t *free_ms;    /* per device: the latest end of a closed allocation */
     int32_t device_count;
@@ -180,6 +190,26 @@ static void keep_former(const struct history_judge *j, struct jteam *t)
     t->former_until = j->group + 1;
 }
 
+/* Of one type, on a node of it. */
+static void count_type(struct history_judge *j, uint64_t team, int32_t type, int64_t milli,
+                       bool firm, int sign)
+{
+    for (struct jteam *t = map_get(&j->teams, team); t && type < HISTORY_TYPES;
+         t = parent_of(j, t)) {
+        t->types[type].used += sign * milli;
+        t->types[type].firm += firm ? sign * milli : 0;
+    }
+}
+
+/* What T uses of each type, at all that are above it. */
+static void count_types(struct history_judge *j, const struct jteam *t, int sign)
+{
+    for (int32_t i = 0; i < HISTORY_TYPES && t->parent; i++) {
+        count_type(j, t->parent, i, t->types[i].used - t->types[i].firm, false, sign);
+        count_type(j, t->parent, i, t->types[i].firm, true, sign);
+    }
+}
+
 /* Its use moves along with it. */
 static void move_team(struct history_judge *j, struct jteam *t, uint64_t parent)
 {
@@ -193,12 +223,46 @@ static void move_team(struct history_judge *j, struct jteam *t, uint64_t parent)
             for (int r = 0; r < MODEL_RESOURCE_COUNT; r++)
                 p->firm.v[r] -= firm.v[r];
     }
+    count_types(j, t, -1);
     t->parent = parent;
+    count_types(j, t, 1);
     if (parent) {
         count(j, parent, &used, false, 1);
         for (struct jteam *p = parent_of(j, t); p; p = parent_of(j, p))
             for (int r = 0; r < MODEL_RESOURCE_COUNT; r++)
                 p->firm.v[r] += firm.v[r];
+    }
+}
+
+static int32_t type_of(const char *name)
+{
+    int32_t type = 0;
+
+    while (name && type < HISTORY_TYPES &&
+           strcmp(history_type_name((enum history_type)type), name) != 0)
+        type++;
+    return name ? type : HISTORY_TYPES;
+}
+
+static void put_types(struct history_judge *j, struct jteam *t, const struct model_team *row,
+                      bool fresh)
+{
+    bool still = j->group <= t->former_until;
+
+    for (int i = 0; i < HISTORY_TYPES; i++) {
+        struct jtype *y = &t->types[i];
+
+        if (!fresh && (!still || y->former_guarantee < y->guarantee))
+            y->former_guarantee = y->guarantee;
+        if (!fresh && (!still || y->former_limit < y->limit))
+            y->former_limit = y->limit;
+        y->guarantee = y->limit = MODEL_UNLIMITED;
+        for (int32_t k = 0; k < row->type_count; k++) {
+            if (type_of(row->types[k].type) != i)
+                continue;
+            y->guarantee = row->types[k].guarantee;
+            y->limit = row->types[k].limit;
+        }
     }
 }
 
@@ -213,7 +277,9 @@ static void put_team(struct history_judge *j, const struct model_team *row)
         if (sscanf(row->name, "t%d", &t->number) != 1)
             wrong(j, "team '%s' was never asked for", row->name);
         map_put(&j->teams, t->id, t);
+        put_types(j, t, row, true);
     } else {
+        put_types(j, t, row, false);
         keep_former(j, t);
     }
     memcpy(t->guarantee.v, row->guarantee, sizeof(t->guarantee.v));
@@ -290,6 +356,30 @@ static void check_gates(struct history_judge *j, const struct jworkload *w,
     }
 }
 
+/* And the bounds of the GPU type that it started on. */
+static void check_type(struct history_judge *j, const struct jworkload *w, int32_t type)
+{
+    for (struct jteam *t = map_get(&j->teams, w->team); t && type < HISTORY_TYPES;
+         t = parent_of(j, t)) {
+        const struct jtype *y = &t->types[type];
+        bool still = j->group <= t->former_until;
+        int64_t limit = still && y->former_limit > y->limit ? y->former_limit : y->limit;
+        int64_t guarantee =
+            still && y->former_guarantee > y->guarantee ? y->former_guarantee : y->guarantee;
+
+        if (y->used > limit)
+            wrong(j, "a start of w%d takes team %llu to %lld of type %s, its limit is %lld",
+                  w->number, (ull)t->id, (long long)y->used,
+                  history_type_name((enum history_type)type), (long long)limit);
+        if (!w->preemptible && y->firm > guarantee)
+            wrong(j,
+                  "a start of w%d takes the non-preemptible work of team %llu to %lld of type %s, "
+                  "its guarantee is %lld",
+                  w->number, (ull)t->id, (long long)y->firm,
+                  history_type_name((enum history_type)type), (long long)guarantee);
+    }
+}
+
 /* ---- nodes ------------------------------------------------------------------------------ */
 
 static void put_node(struct history_judge *j, const struct model_node *row)
@@ -310,6 +400,7 @@ static void put_node(struct history_judge *j, const struct model_node *row)
                (size_t)(row->device_count - n->device_count) * sizeof(int64_t));
         n->device_count = row->device_count;
     }
+    n->type = type_of(row->gpu_type);
     was_open = n->index < j->ledger.node_count && j->ledger.nodes[n->index].open;
     sim_ledger_model_node(&j->ledger, n->index, row);
     if (was_open && row->drained && row->state == MODEL_NODE_UP)
@@ -391,7 +482,10 @@ static void open_allocation(struct history_judge *j, const struct model_allocati
     note_start(j, w);
     j->counts.allocations++;
     count(j, w->team, &a->charge, !w->preemptible, 1);
+    count_type(j, w->team, n->type, a->charge.v[MODEL_GPU_MILLI], !w->preemptible, 1);
     check_gates(j, w, &a->charge);
+    if (a->charge.v[MODEL_GPU_MILLI] > 0)
+        check_type(j, w, n->type);
 }
 
 static void close_allocation(struct history_judge *j, uint64_t id, struct jallocation *a,
@@ -408,6 +502,7 @@ static void close_allocation(struct history_judge *j, uint64_t id, struct jalloc
     sim_ledger_release(&j->ledger, a->node->index, w->request, a->devices,
                        (uint32_t)a->device_count);
     count(j, w->team, &a->charge, !w->preemptible, -1);
+    count_type(j, w->team, a->node->type, a->charge.v[MODEL_GPU_MILLI], !w->preemptible, -1);
     w->tasks[a->task].open = false;
     w->open--;
     map_del(&j->allocations, id);

@@ -8,7 +8,7 @@
  *   - no device, cpu or memory of a node is given out twice (ledger.h), and nothing starts on a
  *     node that is down or drained;
  *   - no start takes a team or an ancestor of it above its limit, and no start of work that is
- *     not preemptible above its guarantee;
+ *     not preemptible above its guarantee, of all GPUs and of the type that it starts on;
  *   - a workload is accepted once and as it was asked for, follows its table of states, and is
  *     gone only when it has ended and nothing of it holds devices;
  *   - an attempt of a task starts once, one at a time, and its attempts grow;

@@ -36,7 +36,20 @@ static void make_node(struct history_make *m, int32_t node, struct history_step 
     s->node.slices = node > 0 && one_in(m, 6);
     s->node.memory_gib = one_in(m, 4) ? 24 : 80;
     s->node.cpu = 4000 << below(m, 4);
+    s->node.type = below(m, m->types);
     m->devices += s->node.devices;
+}
+
+/* Guarantees of one type are part of that of all; where a limit is below, the team is refused. */
+static void make_team_type(struct history_make *m, struct history_step *s)
+{
+    bool guaranteed = m->types > 1 && one_in(m, 2), limited = m->types > 1 && one_in(m, 4);
+
+    s->team.type = below(m, m->types);
+    s->team.type_guarantee = guaranteed ? below(m, s->team.guarantee / 500 + 1) * 500 : -1;
+    s->team.type_limit = limited ? below(m, m->devices + 1) * 1000 : -1;
+    if (guaranteed && limited)
+        s->team.type_limit += s->team.type_guarantee;
 }
 
 static void make_team(struct history_make *m, int32_t team, struct history_step *s)
@@ -53,6 +66,7 @@ static void make_team(struct history_make *m, int32_t team, struct history_step 
     s->team.cpu_limit = one_in(m, 8) ? 1000 + 1000 * below(m, 16) : -1;
     s->team.weight = below(m, 4);
     s->team.priority = 100 + below(m, 2);
+    make_team_type(m, s);
 }
 
 static void make_shape(struct history_make *m, struct history_step *s)
@@ -74,6 +88,9 @@ static void make_shape(struct history_make *m, struct history_step *s)
     s->submit.grace = graces[below(m, 4)];
     s->submit.limit = one_in(m, 3) ? 1000 + below(m, 8000) : 0;
     s->submit.protect = one_in(m, 8) ? 500 : 0;
+    s->submit.accept = HISTORY_ACCEPT_ANY;
+    if (m->types > 1 && s->submit.ask != HISTORY_CPU && one_in(m, 2))
+        s->submit.accept = one_in(m, 3) ? HISTORY_ACCEPT_BOTH : below(m, m->types);
 }
 
 static struct history_step *add_setup(struct history_make *m)
@@ -98,6 +115,7 @@ void history_make_init(struct history_make *m, uint64_t seed, int64_t steps,
     m->leaves = 1 + below(m, TEAMS - 2);
     m->favourite = below(m, 4);
     nodes = 1 + below(m, 4);
+    m->types = nodes > 1 && one_in(m, 2) ? HISTORY_TYPES : 1;
     for (int32_t i = 0; i < nodes; i++)
         make_node(m, i, add_setup(m));
     for (int32_t i = 0; i < TEAMS; i++) {

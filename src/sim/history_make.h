@@ -30,6 +30,7 @@ struct history_make {
     struct history_step shapes[HISTORY_SHAPES]; /* what people submit again and again */
     uint32_t submits;
     int32_t next_number, devices;
+    int32_t types; /* of GPUs: with one nobody asks or has a quota for it */
     int32_t crowd, leaves,
         favourite; /* how much lives at once, in how many teams, of which class */
 };

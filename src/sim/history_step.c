@@ -29,6 +29,9 @@ struct form {
 
 static const char *const no_yes[] = {"no", "yes"};
 static const char *const classes[] = {"production", "training", "development", "batch"};
+static const char *const types[] = {"H100", "A100"};
+/* both: A100 first, then H100 */
+static const char *const accepts[] = {"H100", "A100", "any", "both"};
 static const char *const hows[] = {"exit", "lost"};
 static const char *const points[] = {"before", "durable", "during", "after"};
 static const char *const errors[] = {"enospc", "eio", "erofs"};
@@ -58,7 +61,8 @@ static const struct form forms[HISTORY_KINDS] = {
                        {"devices", AT(node.devices), 0, 64},
                        {"slices", AT(node.slices), 0, 1, no_yes},
                        {"memory_gib", AT(node.memory_gib), 1, 1024},
-                       {"cpu", AT(node.cpu), 1, CPU_MAX}}},
+                       {"cpu", AT(node.cpu), 1, CPU_MAX},
+                       {"type", AT(node.type), 0, HISTORY_TYPES - 1, types}}},
     [HISTORY_TEAM] = {"team",
                       {{"team", AT(team.team), 0, HISTORY_TEAMS_MAX - 1},
                        {"parent", AT(team.parent), -1, HISTORY_TEAMS_MAX - 1},
@@ -66,7 +70,10 @@ static const struct form forms[HISTORY_KINDS] = {
                        {"limit", AT(team.limit), -1, MILLI_MAX},
                        {"cpu_limit", AT(team.cpu_limit), -1, CPU_MAX},
                        {"weight", AT(team.weight), 0, 1000},
-                       {"priority", AT(team.priority), 0, 1000}}},
+                       {"priority", AT(team.priority), 0, 1000},
+                       {"type", AT(team.type), 0, HISTORY_TYPES - 1, types},
+                       {"type_guarantee", AT(team.type_guarantee), -1, MILLI_MAX},
+                       {"type_limit", AT(team.type_limit), -1, MILLI_MAX}}},
     [HISTORY_DISSOLVE] = {"dissolve", {{"team", AT(team.team), 0, HISTORY_TEAMS_MAX - 1}}},
     [HISTORY_SUBMIT] = {"submit",
                         {{"w", AT(submit.w), 0, NUMBER_MAX},
@@ -80,7 +87,8 @@ static const struct form forms[HISTORY_KINDS] = {
                          {"retries", AT(submit.retries), 0, 100},
                          {"grace", AT(submit.grace), 0, DAY_MS},
                          {"limit", AT(submit.limit), 0, DAY_MS},
-                         {"protect", AT(submit.protect), 0, DAY_MS}}},
+                         {"protect", AT(submit.protect), 0, DAY_MS},
+                         {"accept", AT(submit.accept), 0, HISTORY_ACCEPT_BOTH, accepts}}},
     [HISTORY_CANCEL] = {"cancel",
                         {{"w", AT(cancel.w), 0, NUMBER_MAX},
                          {"grace", AT(cancel.grace), -1, DAY_MS}}},
@@ -110,6 +118,11 @@ static const struct form forms[HISTORY_KINDS] = {
     [HISTORY_WALL] = {"wall", {{"ms", AT(time.ms), -DAY_MS, DAY_MS}}},
     [HISTORY_REST] = {"rest", {{0}}},
 };
+
+const char *history_type_name(enum history_type type)
+{
+    return types[type];
+}
 
 const char *history_ask_json(enum history_ask ask)
 {

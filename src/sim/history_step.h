@@ -56,6 +56,9 @@ enum history_kind {
 };
 
 enum history_class { HISTORY_PRODUCTION, HISTORY_TRAINING, HISTORY_DEVELOPMENT, HISTORY_BATCH };
+/* GPU types; and what work accepts: one, the other, or any. */
+enum history_type { HISTORY_H100, HISTORY_A100, HISTORY_TYPES };
+enum history_accept { HISTORY_ACCEPT_ANY = HISTORY_TYPES, HISTORY_ACCEPT_BOTH };
 enum history_how { HISTORY_EXIT, HISTORY_LOST };
 /* Where in the life of a group of rows the server dies. */
 enum history_crash {
@@ -83,14 +86,15 @@ struct history_step {
     enum history_kind kind;
     union {
         struct {
-            int32_t node, devices, slices, memory_gib, cpu;
+            int32_t node, devices, slices, memory_gib, cpu, type;
         } node;
         struct {
             int32_t team, parent, guarantee, limit, cpu_limit, weight, priority;
-        } team; /* and dissolve */
+            int32_t type, type_guarantee, type_limit; /* of one GPU type beside all */
+        } team;                                       /* and dissolve */
         struct {
             int32_t w, count, team, class_, priority, tasks, min, ask, retries, grace, limit,
-                protect;
+                protect, accept;
         } submit;
         struct {
             int32_t w, grace;
@@ -122,6 +126,8 @@ struct history_step {
 /* A list of them; vec_done() frees it. */
 struct history_steps VEC_BODY(struct history_step);
 
+/* "H100", "A100"; static. */
+const char *history_type_name(enum history_type type);
 /* What an ask is, as fields of a workload's JSON; static. */
 const char *history_ask_json(enum history_ask ask);
 

@@ -79,6 +79,9 @@ static void free_team(void *row)
         return;
     free((char *)t->name);
     free((char *)t->parent);
+    for (int32_t i = 0; i < t->type_count; i++)
+        free((char *)t->types[i].type);
+    free((void *)t->types);
     free(t);
 }
 
@@ -197,9 +200,14 @@ static uint64_t task_key(uint64_t workload, int32_t index)
 static void put_team(struct memory_store *s, const struct model_team *row)
 {
     struct model_team *copy = copy_bytes(row, sizeof(*row));
+    struct model_type_quota *types;
 
     copy->name = copy_text(row->name);
     copy->parent = copy_text(row->parent);
+    types = copy_bytes(row->types, (size_t)row->type_count * sizeof(*types));
+    for (int32_t i = 0; i < row->type_count; i++)
+        types[i].type = copy_text(row->types[i].type);
+    copy->types = types;
     free_team(map_put(&s->teams, row->id, copy));
     note_id(&s->last_other, row->id);
 }
