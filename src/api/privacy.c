@@ -55,6 +55,7 @@ static struct model_eviction eviction_of(struct json_object *o)
         .for_name = member_text(o, "for_name"),
         .for_team = member_text(o, "for_team"),
         .gpu_milli = member_number(o, "asked_milli"),
+        .gpu_type = member_text(o, "asked_type"),
     };
 }
 

@@ -167,6 +167,7 @@ static const struct api_schema schemas[] = {
             NUM("asked") NUM("each") NUM("free") NUM("most") NUM("missing") NUM("less")
             INT("less_tasks") NUM("takes_gpu") INT("gang_tasks") INT("fitting_tasks")
             "\"topology\":{\"type\":\"object\"}," "\"quota\":{\"type\":\"object\"},"
+            "\"quota_types\":{\"type\":\"array\",\"items\":{\"type\":\"object\"}},"
             "\"overcommitted\":{\"type\":\"object\"}," INT("position") INT("pending")
             TIME("start_at") INT("start_in_ms") STR("start_basis")
             "\"waits_for\":{\"type\":[\"object\",\"null\"]}," INT("run_ms")
@@ -190,12 +191,11 @@ static const struct api_schema schemas[] = {
     {"Node", OBJECT(NODE_MEMBERS)},
     {"NodeList", LIST_OF("nodes", "Node")},
 
-    {"TeamUsage", OBJECT(STR("team") INT("allocated_milli_gpu_ms") INT("allocated_gpu_ms")
-                             INT("busy_gpu_ms") INT("idle_gpu_ms") INT("unknown_gpu_ms")
-                                 INT("allocated_gpu_seconds") INT("busy_gpu_seconds")
-                                     INT("idle_gpu_seconds") INT("unknown_gpu_seconds")
-                                         INT("held_ms") INT("cpu_milli_ms") INT("allocations")
-                                             INT_("open"))},
+    {"TeamUsage",
+     OBJECT(STR("team") INT("allocated_milli_gpu_ms") INT("allocated_gpu_ms") INT("busy_gpu_ms")
+                INT("idle_gpu_ms") INT("unknown_gpu_ms") INT("allocated_gpu_seconds")
+                    INT("busy_gpu_seconds") INT("idle_gpu_seconds") INT("unknown_gpu_seconds")
+                        INT("held_ms") INT("cpu_milli_ms") INT("allocations") INT_("open"))},
     {"HistoryLine", "{\"type\":\"object\",\"description\":\"One of: history (version and "
                     "time), team, node, change, workload, run, end.\"}"},
     {"Usage", OBJECT(TIME("from") TIME("to") LIST_("teams", "TeamUsage"))},

@@ -94,21 +94,24 @@ static const char *start_text(struct cli *cli, struct json_object *x)
     return arena_printf(&cli->arena, "%s%s%s", when, basis ? ", " : "", basis ? basis : "");
 }
 
-/* "research uses 4, guarantee 4, limit 8, fair share 4" */
-static const char *team_text(struct cli *cli, struct json_object *x)
+/* "research uses 4, guarantee 4, limit 8, fair share 4"; "vis uses 2 of type H100, limit 2" of a
+ * QUOTA that is of one type. */
+static const char *team_text(struct cli *cli, struct json_object *quota)
 {
     static const struct {
         const char *path, *label;
-    } parts[] = {
-        {"quota.guarantee", "guarantee"}, {"quota.limit", "limit"}, {"quota.share", "fair share"}};
+    } parts[] = {{"guarantee", "guarantee"}, {"limit", "limit"}, {"share", "fair share"}};
+    const char *type = cli_json_text(quota, "gpu_type");
     _cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
 
-    strbuf_addf(&b, "%s uses %s", cli_safe(cli, cli_json_text(x, "quota.team")),
-                cli_safe(cli, cli_json_text(x, "quota.used")));
+    strbuf_addf(&b, "%s uses %s", cli_safe(cli, cli_json_text(quota, "team")),
+                cli_safe(cli, cli_json_text(quota, "used")));
+    if (type)
+        strbuf_addf(&b, " of type %s", cli_safe(cli, type));
     for (size_t i = 0; i < ARRAY_LEN(parts); i++)
-        if (cli_json_text(x, parts[i].path))
+        if (cli_json_text(quota, parts[i].path))
             strbuf_addf(&b, ", %s %s", parts[i].label,
-                        cli_safe(cli, cli_json_text(x, parts[i].path)));
+                        cli_safe(cli, cli_json_text(quota, parts[i].path)));
     return arena_strdup(&cli->arena, strbuf_str(&b));
 }
 
@@ -214,13 +217,35 @@ static void print_room(struct cli *cli, struct json_object *x)
                                (long long)cli_json_int(x, "gang_tasks", 0)));
 }
 
+static bool same_text(struct json_object *a, struct json_object *b, const char *path)
+{
+    const char *one = cli_json_text(a, path), *other = cli_json_text(b, path);
+
+    return one && other && strcmp(one, other) == 0;
+}
+
+/* What its team has of all GPUs, or of the type that binds, and of each other type that it accepts
+ * and something is stated of, by its team or one above. */
+static void print_teams(struct cli *cli, struct json_object *x)
+{
+    struct json_object *quota = cli_json_get(x, "quota");
+
+    if (cli_json_text(quota, "used"))
+        cli_field_phrase(cli, "team", team_text(cli, quota));
+    for (size_t i = 0; i < cli_json_len(x, "quota_types"); i++) {
+        struct json_object *of = cli_json_at(x, "quota_types", i);
+
+        if (!same_text(quota, of, "team") || !same_text(quota, of, "gpu_type"))
+            cli_field_phrase(cli, "by type", team_text(cli, of));
+    }
+}
+
 static void print_numbers(struct cli *cli, struct json_object *x)
 {
     if (cli_json_text(x, "asked"))
         cli_field(cli, "asks for", asked_text(cli, x));
     print_room(cli, x);
-    if (cli_json_text(x, "quota.used"))
-        cli_field_phrase(cli, "team", team_text(cli, x));
+    print_teams(cli, x);
     if (cli_json_int(x, "position", 0) > 0)
         cli_field(cli, "position",
                   arena_printf(&cli->arena, "%lld of %lld that wait in its team",

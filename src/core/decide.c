@@ -203,6 +203,7 @@ static const char *describe_eviction(struct core *core, const struct core_worklo
             .for_name = same_team ? r->winner->name : NULL,
             .for_team = r->winner ? r->winner->team->row.name : NULL,
             .gpu_milli = r->asked,
+            .gpu_type = r->winner ? core_shape_only_type(r->winner->shape) : NULL,
         },
         &core->turn);
 }
@@ -221,6 +222,8 @@ static const char *evicted_data(struct core *core, const struct reason *r)
         json_key_string(&w, "for_name", r->winner->name);
         json_key_string(&w, "for_team", r->winner->team->row.name);
         json_key_i64(&w, "asked_milli", r->asked);
+        if (core_shape_only_type(r->winner->shape))
+            json_key_string(&w, "asked_type", core_shape_only_type(r->winner->shape));
     }
     json_key_i64(&w, "gpu_milli", r->taken);
     json_key_i64(&w, "price_ms", r->d->price_ms);

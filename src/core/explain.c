@@ -3,6 +3,7 @@
 #include "core/internal.h"
 
 #include <errno.h>
+#include <string.h>
 
 static const char *basis_name(enum sched_start_basis basis)
 {
@@ -27,6 +28,60 @@ static struct model_explanation_holder holder_of(struct core *core, uint64_t id,
                                              .name = arena_strdup(arena, w->name),
                                              .team = arena_strdup(arena, w->team->row.name),
                                              .amount = amount};
+}
+
+static bool accepts(const struct model_shape *shape, const char *type)
+{
+    for (int32_t g = 0; g < shape->group_count; g++) {
+        const struct model_request *r = &shape->groups[g].request;
+
+        if (r->device_count > 0 && r->gpu_type_count == 0)
+            return true;
+        for (int32_t i = 0; i < r->gpu_type_count; i++)
+            if (strcmp(r->gpu_types[i], type) == 0)
+                return true;
+    }
+    return false;
+}
+
+/* What is stated of the types that it could run on, by its team and by those above. */
+static void fill_types(struct core *core, const struct core_workload *w, struct arena *arena,
+                       struct model_explanation *x)
+{
+    struct model_explanation_type *types;
+    size_t most = 0;
+
+    for (const struct core_team *t = w->team; t; t = t->parent)
+        most += (size_t)t->row.type_count;
+    if (most == 0)
+        return;
+    types = arena_new_array(arena, struct model_explanation_type, most);
+    for (const struct core_team *t = w->team; t; t = t->parent)
+        for (int32_t i = 0; i < t->row.type_count; i++) {
+            const struct model_type_quota *q = &t->row.types[i];
+            struct model_explanation_type *of = &types[x->type_count];
+
+            if (!accepts(w->shape->model, q->type))
+                continue;
+            *of = (struct model_explanation_type){.team = arena_strdup(arena, t->row.name),
+                                                  .type = arena_strdup(arena, q->type),
+                                                  .guarantee = q->guarantee,
+                                                  .limit = q->limit};
+            (void)sched_team_type_used(core->sched, t->row.id, q->type, &of->used);
+            x->type_count++;
+        }
+    x->types = types;
+}
+
+/* Where one type binds: what is stated of it, and no share, which is of all types together. */
+static void fill_bound_type(struct model_explanation *x)
+{
+    if (x->gpu_type == NULL)
+        return;
+    x->share = MODEL_UNLIMITED;
+    for (int32_t i = 0; i < x->type_count; i++)
+        if (strcmp(x->types[i].type, x->gpu_type) == 0 && strcmp(x->types[i].team, x->team) == 0)
+            x->guarantee = x->types[i].guarantee;
 }
 
 static void fill_quota(struct core *core, const struct core_workload *w,
@@ -139,19 +194,22 @@ static void fill_numbers(struct core *core, const struct core_workload *w,
     x->basis = basis_name(s->basis);
     x->run_ms = s->run_ms;
     fill_quota(core, w, s, arena, x);
+    fill_types(core, w, arena, x);
+    fill_bound_type(x);
     fill_nodes(core, s, arena, x);
     fill_holders(core, s, arena, x);
     fill_deadline(core, s, x);
 }
 
-static void fill_request(const struct model_shape *shape, struct arena *arena,
+static void fill_request(const struct core_shape *from, struct arena *arena,
                          struct model_explanation *x)
 {
+    const struct model_shape *shape = from->model;
     const struct model_request *request = &shape->groups[0].request;
 
     x->tasks = shape->task_count;
     x->request = model_request_describe(request, arena);
-    x->type = request->gpu_type_count == 1 ? arena_strdup(arena, request->gpu_types[0]) : NULL;
+    x->type = arena_strdup(arena, core_shape_only_type(from));
     x->asks_gpu = request->device_count > 0 || request->mig_count > 0;
     x->idle_only = shape->class_ == MODEL_BATCH;
 }
@@ -176,7 +234,7 @@ int core_command_explain(struct core *core, struct core_command *c)
     x->state = w->state;
     x->now_ms = core->now_ms;
     x->message = arena_strdup(&c->arena, w->message);
-    fill_request(w->shape->model, &c->arena, x);
+    fill_request(w->shape, &c->arena, x);
     if (sched_explain(core->sched, w->id, core->now_ms, &s) == 0)
         fill_numbers(core, w, &s, &c->arena, x);
     if (w->evicted_ms && w->refusals == 0) { /* else its message tells of the launch */

@@ -158,3 +158,17 @@ void core_shape_sched(const struct core_shape *s, uint64_t id, uint64_t team, bo
     ret->team = team;
     ret->accepted = accepted;
 }
+
+const char *core_shape_only_type(const struct core_shape *s)
+{
+    const char *only = NULL;
+
+    for (int32_t g = 0; g < s->model->group_count; g++) {
+        const struct model_request *r = &s->model->groups[g].request;
+
+        if (r->gpu_type_count != 1 || (only && strcmp(only, r->gpu_types[0]) != 0))
+            return NULL;
+        only = r->gpu_types[0];
+    }
+    return only;
+}

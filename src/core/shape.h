@@ -40,5 +40,8 @@ int core_shape_ready(struct core_shape *s, struct err *err);
 /* The scheduler's view of a workload of shape S, which is ready. */
 void core_shape_sched(const struct core_shape *s, uint64_t id, uint64_t team, bool accepted,
                       struct sched_workload *ret);
+/* The only GPU type that shape S, which is ready, accepts for all of its tasks; NULL = there is
+ * more than one, or it does not say. */
+const char *core_shape_only_type(const struct core_shape *s);
 
 #endif

@@ -73,6 +73,26 @@ static void encode_holder(const struct model_explanation *x, const char *key,
     json_end_object(w);
 }
 
+static void encode_types(const struct model_explanation *x, struct json_writer *w)
+{
+    if (x->type_count == 0)
+        return;
+    json_key(w, "quota_types");
+    json_begin_array(w);
+    for (int32_t i = 0; i < x->type_count; i++) {
+        const struct model_explanation_type *t = &x->types[i];
+
+        json_begin_object(w);
+        json_key_string(w, "team", t->team);
+        json_key_string(w, "gpu_type", t->type);
+        model_amount_encode(w, "used", MODEL_GPU_MILLI, t->used);
+        model_amount_encode(w, "guarantee", MODEL_GPU_MILLI, t->guarantee);
+        model_amount_encode(w, "limit", MODEL_GPU_MILLI, t->limit);
+        json_end_object(w);
+    }
+    json_end_array(w);
+}
+
 static void encode_quota(const struct model_explanation *x, struct json_writer *w)
 {
     json_key(w, "quota");
@@ -86,6 +106,7 @@ static void encode_quota(const struct model_explanation *x, struct json_writer *
     model_amount_encode(w, "limit", x->resource, x->limit);
     model_amount_encode(w, "share", x->resource, x->share);
     json_end_object(w);
+    encode_types(x, w);
     if (x->guarantees == 0)
         return;
     json_key(w, "overcommitted");

@@ -42,6 +42,13 @@ struct model_eviction {
     const char *for_name; /* or NULL */
     const char *for_team; /* whose it is, or NULL */
     int64_t gpu_milli;    /* what the one who profits asks for; 0 = unknown */
+    const char *gpu_type; /* the only type that it accepts, or NULL */
+};
+
+/* What a team, its own or one above it, states of a GPU type that the workload accepts. */
+struct model_explanation_type {
+    const char *team, *type;
+    int64_t used, guarantee, limit; /* milli-GPU; MODEL_UNLIMITED = not stated */
 };
 
 struct model_explanation_node {
@@ -70,7 +77,10 @@ struct model_explanation {
     bool hard_quota;              /* its limit is its guarantee */
     bool firm;                    /* the guarantee binds work that cannot be preempted */
     const char *gpu_type;         /* it binds for that type, as do the numbers; NULL = all types */
-    int64_t used, guarantee, limit, share; /* of `team`; MODEL_UNLIMITED = none */
+    int64_t used, guarantee, limit, share; /* of `team`; MODEL_UNLIMITED = none. There is no share
+                                              of one type */
+    const struct model_explanation_type *types; /* by team from its own upwards */
+    int32_t type_count;
     const char *over_team;                 /* overcommitted: the guarantees below it; NULL = all */
     int64_t guarantees, capacity;          /* their sum, and what there is; 0 = not so */
     const char *level, *domain;            /* topology: the level and its best domain, or NULL */
@@ -110,8 +120,8 @@ const char *model_explanation_sentence(const struct model_explanation *x, struct
 /* What would make it start: "it starts when 'train' (81) ends or gives way"; into ARENA, or NULL
  * when nothing in particular would. */
 const char *model_explanation_remedy(const struct model_explanation *x, struct arena *arena);
-/* "reclaimed: team product takes back 2 GPUs it is entitled to, for 'train' (83)"; into ARENA. Says
- * "work of team product" where no workload is named. */
+/* "reclaimed: team product takes back 2 GPUs of type H100 it is entitled to, for 'train' (83)";
+ * into ARENA. Says "work of team product" where no workload is named. */
 const char *model_eviction_describe(const struct model_eviction *e, struct arena *arena);
 
 /* The object that API, command line and portal show. Amounts: GPUs and cores as exact numbers

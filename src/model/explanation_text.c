@@ -351,6 +351,23 @@ static void say_no_right(const struct say *s)
                     team(s), amount(s, x->used), amount(s, x->guarantee), amount(s, x->share));
 }
 
+/* "; of type H100 it uses 1 GPU of its guarantee of 2 GPUs": the right to devices of the type that
+ * it asks for. That of a team above is told with the team. */
+static void say_type_guarantees(const struct say *s)
+{
+    const struct model_explanation *x = s->x;
+
+    for (int32_t i = 0; i < x->type_count && x->type && !x->idle_only; i++) {
+        const struct model_explanation_type *t = &x->types[i];
+
+        if (t->guarantee == MODEL_UNLIMITED || strcmp(t->type, x->type) != 0)
+            continue;
+        strbuf_addf(s->out, "; of type %s team %s uses %s of its guarantee of %s", t->type, t->team,
+                    model_amount_describe(MODEL_GPU_MILLI, t->used, s->arena),
+                    model_amount_describe(MODEL_GPU_MILLI, t->guarantee, s->arena));
+    }
+}
+
 static void say_asked_and_free(const struct say *s)
 {
     strbuf_addf(s->out, "it asks for %s%s, and %s free where it could run", amount(s, s->x->asked),
@@ -362,6 +379,7 @@ static void say_no_capacity(const struct say *s)
 {
     say_asked_and_free(s);
     say_no_right(s);
+    say_type_guarantees(s);
 }
 
 static void say_overcommitted(const struct say *s)
@@ -693,6 +711,9 @@ const char *model_eviction_describe(const struct model_eviction *e, struct arena
     const char *who = winner(e, arena);
     const char *what =
         e->gpu_milli > 0 ? model_amount_describe(MODEL_GPU_MILLI, e->gpu_milli, arena) : "what";
+
+    if (e->gpu_milli > 0 && e->gpu_type)
+        what = arena_printf(arena, "%s of type %s", what, e->gpu_type);
 
     if (e->cause == NULL)
         return "never evicted";

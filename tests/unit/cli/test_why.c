@@ -45,6 +45,33 @@ static void why_explains_a_wait(void **state)
            "80  train  product    4\n");
 }
 
+static void why_tells_types_apart(void **state)
+{
+    (void)state;
+    fake_answer("GET /v1/workloads/6/explain", 200,
+                "{\"id\":6,\"name\":\"big\",\"team\":\"vis\",\"state\":\"pending\","
+                "\"reason\":\"team_limit\",\"sentence\":\"team vis is at its limit of 2 GPUs of "
+                "type H100: it uses 2 GPUs, and this asks for 1 GPU\",\"remedy\":null,"
+                "\"resource\":\"gpu\",\"asked\":1,\"free\":0,"
+                "\"quota\":{\"team\":\"vis\",\"gpu_type\":\"H100\",\"used\":2,"
+                "\"guarantee\":null,\"limit\":2,\"share\":null},"
+                "\"quota_types\":[{\"team\":\"vis\",\"gpu_type\":\"A100\",\"used\":1,"
+                "\"guarantee\":1,\"limit\":1},{\"team\":\"vis\",\"gpu_type\":\"H100\","
+                "\"used\":2,\"guarantee\":null,\"limit\":2},{\"team\":\"lab\","
+                "\"gpu_type\":\"H100\",\"used\":3,\"guarantee\":4,\"limit\":null}]}");
+    expect("why 6", 0,
+           "big (6) of team vis: pending\n"
+           "\n"
+           "  Team vis is at its limit of 2 GPUs of type H100: it uses 2 GPUs, and this\n"
+           "  asks for 1 GPU.\n"
+           "\n"
+           "  asks for      1 GPU\n"
+           "  team          vis uses 2 of type H100, limit 2\n"
+           "  by type       vis uses 1 of type A100, guarantee 1, limit 1\n"
+           "  by type       lab uses 3 of type H100, guarantee 4\n"
+           "  start         unknown: what it waits for declares no time limit (--max-run-time)\n");
+}
+
 #define AWAY                                                                                       \
     "{\"id\":6,\"name\":\"big\",\"team\":\"lab\",\"state\":\"pending\",\"reason\":\"nodes_down\"," \
     "\"sentence\":\"only nodes that are down or drained could hold it\",\"remedy\":null,"          \
@@ -194,6 +221,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(why_explains_a_wait),
+        TEST(why_tells_types_apart),
         TEST(why_blames_a_node_that_is_away_and_nobody_else),
         TEST(why_tells_what_kept_it_from_its_launch),
         TEST(why_counts_work_that_may_not_be_seen),

@@ -204,6 +204,44 @@ static void test_a_limit_names_whose_it_is(void **state)
           "it starts when such work ends, or where there is room, if it may be preempted");
 }
 
+static void test_what_is_stated_of_a_type_is_told(void **state)
+{
+    static const struct model_explanation_type types[] = {
+        {"research", "A100", 1000, 2000, MODEL_UNLIMITED},
+        {"research", "H100", 2000, 2000, MODEL_UNLIMITED},
+        {"lab", "H100", 2000, MODEL_UNLIMITED, 8000},
+    };
+    static const struct model_eviction eviction = {
+        .cause = "reclaim", .for_team = "product", .gpu_milli = 2000, .gpu_type = "H100"};
+    _cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
+    struct model_explanation x = waiting;
+    struct arena a = ARENA_INIT;
+    struct json_writer w;
+
+    x.reason = "no_capacity";
+    x.type = "H100";
+    x.types = types;
+    x.type_count = 3;
+    x.used = 2000;
+    x.less = x.less_tasks = 0;
+    check(&x,
+          "it asks for 6 GPUs of type H100, and 2 are free where it could run; 2 of the 6 tasks "
+          "that must start together fit now; team research uses 2 GPUs of its guarantee of 4 GPUs "
+          "(fair share 4 GPUs), and what is above comes from what others leave idle; of type H100 "
+          "team research uses 2 GPUs of its guarantee of 2 GPUs",
+          "it starts once 4 GPUs more can be had");
+    json_writer_init(&w, &text);
+    model_explanation_encode(&x, &w);
+    assert_non_null(strstr(text.data, "\"quota_types\":[{\"team\":\"research\","
+                                      "\"gpu_type\":\"A100\",\"used\":1,\"guarantee\":2,"
+                                      "\"limit\":null},"));
+    assert_non_null(strstr(text.data, "{\"team\":\"lab\",\"gpu_type\":\"H100\",\"used\":2,"
+                                      "\"guarantee\":null,\"limit\":8}]"));
+    assert_string_equal(model_eviction_describe(&eviction, &a),
+                        "reclaimed: team product takes back 2 GPUs of type H100 it is entitled to");
+    arena_done(&a);
+}
+
 static void test_what_is_scarce_is_named(void **state)
 {
     struct model_explanation x = waiting;
@@ -422,6 +460,7 @@ int main(void)
         cmocka_unit_test(test_who_is_waited_for_is_named),
         cmocka_unit_test(test_a_limit_names_whose_it_is),
         cmocka_unit_test(test_what_is_scarce_is_named),
+        cmocka_unit_test(test_what_is_stated_of_a_type_is_told),
         cmocka_unit_test(test_those_who_stop_are_counted),
         cmocka_unit_test(test_work_that_may_not_be_seen_is_summed_up_by_team),
         cmocka_unit_test(test_what_does_not_wait_says_so),
