@@ -22,10 +22,11 @@ struct staged_submit {
 static const char *amount_text(enum sched_resource r, uint64_t amount, struct arena *arena)
 {
     int64_t v = amount > INT64_MAX ? INT64_MAX : (int64_t)amount;
+    /* A limit somewhere between reads better rounded down: 23.5GiB, not so many bytes. */
+    int64_t grain = v >= 8 * 1024 * MIB ? 512 * MIB : MIB;
 
-    /* A limit in the middle of a MiB reads better rounded down than in bytes. */
     return model_amount_describe((enum model_resource)r,
-                                 r == SCHED_MEMORY_BYTES ? v & ~(MIB - 1) : v, arena);
+                                 r == SCHED_MEMORY_BYTES ? v & ~(grain - 1) : v, arena);
 }
 
 /* The type of GPU that the request names and no node has, or NULL: it is something else. */
