@@ -243,7 +243,8 @@ static int take_slot(struct gpu_region *g, int fd, uint32_t *ret_slot)
 /* ---- messages ---------------------------------------------------------------------------------
  */
 
-static void answer(const struct gpu_region *g, int fd, int error, uint32_t slot)
+/* False: it cannot be told, for it does not read or too many descriptors are under way. */
+static bool answer(const struct gpu_region *g, int fd, int error, uint32_t slot)
 {
     struct share_welcome welcome = {.message = error < 0 ? SHARE_REFUSAL : SHARE_WELCOME,
                                     .version = SHARE_VERSION,
@@ -264,7 +265,7 @@ static void answer(const struct gpu_region *g, int fd, int error, uint32_t slot)
         message.msg_control = &control;
         message.msg_controllen = sizeof(control);
     }
-    (void)sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT); /* who does not read has no region */
+    return sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof(welcome);
 }
 
 /* SENDER is who says so; a child that speaks over its parent's socket is another one. One
@@ -282,7 +283,8 @@ static void greet(struct gpu_region *g, struct watch *w, uint32_t version, int32
                 unwatch(g, &g->connections[i]);
         w->pid = sender;
     }
-    answer(g, w->fd, r, slot);
+    if (!answer(g, w->fd, r, slot))
+        unwatch(g, w); /* it hears that, and may greet again */
 }
 
 /* What W has sent and who sent it. False: it has ended, or says nonsense. */

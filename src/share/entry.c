@@ -1,28 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How programs come in: cuInit, and the look-up of everything else. */
+#include <errno.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "share/hooks.h"
+#include "share/place.h"
 #include "share/shim.h"
 
 #define ORDINALS 64
 #define UNKNOWN (-2)
 
+/* R is why this process has no link to the agent. */
+static void tell(int r)
+{
+    static const char *const end = "the driver is not usable without its word";
+
+    if (r == -ENOENT || r == -ECONNREFUSED)
+        fprintf(stderr, "allot: this GPU is shared, and there is no agent at '%s'; %s\n",
+                share_place_socket(), end);
+    else if (r == -ETIMEDOUT)
+        fprintf(stderr, "allot: this GPU is shared, and its agent does not answer; %s\n", end);
+    else if (r == -ENOSPC)
+        fprintf(stderr, "allot: more than %d processes of this task use its GPUs; end some\n",
+                SHARE_SLOTS);
+    else
+        fprintf(stderr, "allot: this GPU is shared, and its limits cannot be read: %s; %s\n",
+                strerror(-r), end);
+}
+
 cu_result hook_cuInit(unsigned flags)
 {
     static atomic_flag told = ATOMIC_FLAG_INIT;
+    int r = share_forbidden();
 
-    if (share_forbidden()) {
-        if (!atomic_flag_test_and_set(&told))
-            fputs("allot: this GPU is shared, and the agent that keeps its limits does not answer; "
-                  "the driver is not usable until it does\n",
-                  stderr);
-        return CU_NOT_PERMITTED;
-    }
-    return REAL(cuInit)(flags);
+    if (r == 0)
+        return REAL(cuInit)(flags);
+    if (!atomic_flag_test_and_set(&told))
+        tell(r);
+    return CU_NOT_PERMITTED;
 }
 
 /*

@@ -21,10 +21,12 @@
 #include "share/place.h"
 #include "share/shim.h"
 
-#define ANSWER_SECONDS 10 /* how long the agent may take to answer a hello */
+#define PATIENCE_SECONDS 60 /* how long an agent that is there may take to answer a hello */
+#define LOOK_SECONDS 1      /* after so long without an answer the time is looked at */
+#define HUNG_UP_MS 20       /* before it is called again */
 #define ASK_AGAIN_SECONDS 1
 
-/* LINK_NONE: there is no agent, and the driver may be used all the same; this lasts. */
+/* LINK_NONE: no link can be had, and the driver may be used all the same; this lasts. */
 enum link_state { LINK_NEW, LINK_MADE, LINK_NONE };
 
 static const _Atomic uint32_t open_gate;
@@ -42,7 +44,7 @@ static pthread_once_t fork_watched = PTHREAD_ONCE_INIT;
 static int connect_agent(void)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    struct timeval patience = {.tv_sec = ANSWER_SECONDS};
+    const struct timeval look = {.tv_sec = LOOK_SECONDS};
     const char *path = share_place_socket();
 
     size_t length = strlen(path);
@@ -53,8 +55,8 @@ static int connect_agent(void)
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -errno;
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &look, sizeof look);
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &look, sizeof look);
     if (connect(fd, (struct sockaddr *)&address, sizeof address) == 0)
         return fd;
     int r = -errno;
@@ -62,7 +64,16 @@ static int connect_agent(void)
     return r;
 }
 
-static int receive_welcome(int fd, struct share_welcome *welcome, int fds[2])
+static time_t seconds(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec;
+}
+
+/* Waits for the answer until END; signals of the program come in between as they like. */
+static int receive_welcome(int fd, time_t end, struct share_welcome *welcome, int fds[2])
 {
     union {
         struct cmsghdr header;
@@ -73,8 +84,13 @@ static int receive_welcome(int fd, struct share_welcome *welcome, int fds[2])
                              .msg_iovlen = 1,
                              .msg_control = &control,
                              .msg_controllen = sizeof control};
-    ssize_t n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
+    ssize_t n;
 
+    do
+        n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
+    while (n < 0 && (errno == EINTR || errno == EAGAIN) && seconds() < end);
+    if (n == 0)
+        return -ECONNRESET;
     if (n != (ssize_t)sizeof *welcome)
         return n < 0 ? -errno : -EPROTO;
     if (welcome->message == SHARE_REFUSAL)
@@ -86,13 +102,47 @@ static int receive_welcome(int fd, struct share_welcome *welcome, int fds[2])
     return 0;
 }
 
-static int greet(int fd, struct share_welcome *ret_welcome, int ret_fds[2])
+static int call_agent(time_t end, struct share_welcome *ret_welcome, int ret_fds[2])
 {
     struct share_hello hello = {.message = SHARE_HELLO, .version = SHARE_VERSION};
+    int fd = connect_agent();
+    int r = fd;
 
+    if (fd < 0)
+        return fd;
     if (send(fd, &hello, sizeof hello, MSG_NOSIGNAL) != (ssize_t)sizeof hello)
-        return -errno;
-    return receive_welcome(fd, ret_welcome, ret_fds);
+        r = -errno;
+    else
+        r = receive_welcome(fd, end, ret_welcome, ret_fds);
+    if (r == 0)
+        return fd;
+    close(fd);
+    return r;
+}
+
+/* What a node under load does to us, and what the next call may not meet any more: an agent that
+ * has not come to us yet, that had to hang up, or a signal of the program. */
+static bool passes(int r)
+{
+    return r == -EAGAIN || r == -EINTR || r == -ECONNRESET || r == -EPIPE;
+}
+
+/*
+ * A socket on which the agent has welcomed us. An agent that is there but slow is waited for, as
+ * a program that is refused its driver ends; one that is not there is not. -ETIMEDOUT: it has
+ * said nothing for too long.
+ */
+static int reach(struct share_welcome *ret_welcome, int ret_fds[2])
+{
+    const struct timespec moment = {.tv_nsec = HUNG_UP_MS * 1000000L};
+    time_t end = seconds() + PATIENCE_SECONDS;
+    int r = call_agent(end, ret_welcome, ret_fds);
+
+    while (passes(r) && seconds() < end) {
+        nanosleep(&moment, NULL);
+        r = call_agent(end, ret_welcome, ret_fds);
+    }
+    return passes(r) ? -ETIMEDOUT : r;
 }
 
 static int map_region(struct share_link *link, const struct share_welcome *welcome,
@@ -135,13 +185,11 @@ static int make_link(struct share_link *link)
 {
     struct share_welcome welcome;
     int fds[2];
-    int fd = connect_agent();
+    int fd = reach(&welcome, fds);
 
     if (fd < 0)
         return fd;
-    int r = greet(fd, &welcome, fds);
-    if (r == 0)
-        r = map_region(link, &welcome, fds);
+    int r = map_region(link, &welcome, fds);
     if (r < 0) {
         close(fd);
         return r;
@@ -150,31 +198,43 @@ static int make_link(struct share_link *link)
     return 0;
 }
 
-struct share_ledger *share_link(void)
+/* The link, made if need be. NULL and 0: there is none, and none is needed. */
+static int link_process(struct share_ledger **ret_ledger)
 {
     struct share_link *link = &link_of_process;
-    struct share_ledger *ledger = atomic_load_explicit(&linked, memory_order_acquire);
+    int r = 0;
 
-    if (ledger)
-        return ledger;
     pthread_once(&fork_watched, watch_fork);
     pthread_mutex_lock(&link->lock);
     if (link->state == LINK_NEW) {
-        if (make_link(link) == 0) {
+        r = make_link(link);
+        if (r == 0) {
             link->state = LINK_MADE;
             atomic_store_explicit(&linked, &link->ledger, memory_order_release);
         } else if (access(share_place_open(), F_OK) == 0) {
             link->state = LINK_NONE;
+            r = 0;
         }
     }
-    ledger = link->state == LINK_MADE ? &link->ledger : NULL;
+    *ret_ledger = link->state == LINK_MADE ? &link->ledger : NULL;
     pthread_mutex_unlock(&link->lock);
+    return r;
+}
+
+struct share_ledger *share_link(void)
+{
+    struct share_ledger *ledger = atomic_load_explicit(&linked, memory_order_acquire);
+
+    if (ledger == NULL)
+        (void)link_process(&ledger);
     return ledger;
 }
 
-bool share_forbidden(void)
+int share_forbidden(void)
 {
-    return !share_link() && link_of_process.state == LINK_NEW;
+    struct share_ledger *ledger = atomic_load_explicit(&linked, memory_order_acquire);
+
+    return ledger ? 0 : link_process(&ledger);
 }
 
 void share_obstacle(uint32_t obstacle)
@@ -190,17 +250,12 @@ static int greet_again(void)
 {
     struct share_welcome welcome;
     int fds[2];
-    int fd = connect_agent();
+    int fd = reach(&welcome, fds);
 
-    if (fd < 0)
-        return fd;
-    int r = greet(fd, &welcome, fds);
-    if (r < 0) {
-        close(fd);
-        return r;
+    if (fd >= 0) {
+        close(fds[0]);
+        close(fds[1]);
     }
-    close(fds[0]);
-    close(fds[1]);
     return fd;
 }
 

@@ -60,10 +60,12 @@ int share_here(void);
 /*
  * The link to the agent, made by the first call that needs it and kept for the life of the
  * process; the child of a fork makes its own. NULL: nothing is enforced, or the driver must not
- * be used at all (share_forbidden()). The second look costs one load.
+ * be used at all. The second look costs one load.
  */
 struct share_ledger *share_link(void);
-bool share_forbidden(void);
+/* 0: the driver may be used. Else why there is no link, a negative errno: -ENOENT, -ECONNREFUSED
+ * no agent; -ETIMEDOUT it does not answer; others as it, or the system, refused. Tries again. */
+int share_forbidden(void);
 /* Notes SHARE_HAS_... of this process: why it could not be suspended. */
 void share_obstacle(uint32_t obstacle);
 /* Asks the agent to wake this task. */

@@ -4,6 +4,7 @@
  * beside: what the driver says is the truth that limits are judged by.
  */
 #include <sys/resource.h>
+#include <sys/time.h>
 
 #include "machine.h"
 
@@ -259,6 +260,75 @@ static void is_refused(struct machine *m)
     _exit(CU(cuInit)(0) == CU_NOT_PERMITTED ? 0 : 1);
 }
 
+static void ignore_signal(int number)
+{
+    (void)number;
+}
+
+/* A program with a timer that interrupts its calls, as profilers have them. */
+static void is_disturbed(struct machine *m)
+{
+    const struct itimerval often = {{0, 2000}, {0, 2000}};
+    const struct sigaction action = {.sa_handler = ignore_signal};
+
+    CHECK(sigaction(SIGALRM, &action, NULL) == 0);
+    CHECK(setitimer(ITIMER_REAL, &often, NULL) == 0);
+    CHECK(CU(cuInit)(0) == CU_OK);
+    _exit(0);
+}
+
+static void comes_in(struct machine *m)
+{
+    _exit(CU(cuInit)(0) == CU_OK ? 0 : 1);
+}
+
+/* The agent of a node under load comes late, to one that signals wake and to one that sleeps. */
+ALONE(a_slow_agent_is_waited_for)
+{
+    struct machine *m = machine();
+    pid_t disturbed = program(is_disturbed, m), quiet = program(comes_in, m);
+    int status = -1;
+
+    usleep(2200000); /* more than twice what the shim sleeps at a time */
+    CHECK(waitpid(disturbed, &status, WNOHANG) == 0 && waitpid(quiet, &status, WNOHANG) == 0);
+    CHECK(serve(m, disturbed, 5000, &status) && status == 0);
+    CHECK(serve(m, quiet, 5000, &status) && status == 0);
+    end_machine(m);
+}
+
+/* What PROGRAM says on its way to STATUS. */
+static void said_by(struct machine *m, void (*run)(struct machine *), int expected, char text[512])
+{
+    int ends[2], status = -1, saved = dup(2);
+    pid_t pid;
+
+    CHECK(pipe2(ends, O_CLOEXEC) == 0 && saved > 2);
+    CHECK(dup2(ends[1], 2) == 2);
+    pid = program(run, m);
+    CHECK(dup2(saved, 2) == 2);
+    close(saved);
+    close(ends[1]);
+    CHECK(waitpid(pid, &status, 0) == pid && status == expected);
+    ssize_t n = read(ends[0], text, 511);
+    CHECK(n >= 0);
+    text[n] = '\0';
+    close(ends[0]);
+}
+
+ALONE(a_missing_agent_is_told_at_once)
+{
+    struct machine *m = machine();
+    char text[512];
+    time_t began = time(NULL);
+
+    gpu_region_close(m->region);
+    m->region = NULL;
+    said_by(m, comes_in, 1 << 8, text);
+    CHECK(strstr(text, "there is no agent at '/tmp/allot-share-") != NULL);
+    CHECK(time(NULL) - began < 20);
+    end_machine(m);
+}
+
 static void is_free(struct machine *m)
 {
     cu_devptr p;
@@ -420,17 +490,23 @@ static void greet_well(struct machine *m)
     attach(m, fds);
 }
 
+static void enter(struct machine *m)
+{
+    begin();
+}
+
 static void crowd(rlim_t descriptors)
 {
     struct machine *m = machine();
     const struct rlimit ours = {descriptors, descriptors}, theirs = {1024, 1024};
     int status = -1;
-    pid_t silent, honest;
+    pid_t silent, honest, patient;
 
     CHECK(setrlimit(RLIMIT_NOFILE, &theirs) == 0);
     silent = program(connect_silently, m);
     serve(m, 0, 300, NULL);
     honest = program(greet_well, m);
+    patient = program(enter, m); /* what hangs up on it now may not do so later */
     if (descriptors < 1024) {
         struct rlimit low = ours;
         low.rlim_max = theirs.rlim_max;
@@ -442,6 +518,7 @@ static void crowd(rlim_t descriptors)
     waitpid(silent, NULL, 0);
     CHECK(descriptors < 1024 || status == 0);
     serve(m, 0, 50, NULL);
+    CHECK(serve(m, patient, 5000, &status) && status == 0);
     honest = program(greet_well, m);
     CHECK(serve(m, honest, 5000, &status) && status == 0);
     end_machine(m);
@@ -483,6 +560,8 @@ int main(void)
         cmocka_unit_test(test_racing_processes_stay_within_the_limit),
         cmocka_unit_test(test_the_killed_give_back),
         cmocka_unit_test(test_a_closed_gate_holds_calls_and_asks),
+        cmocka_unit_test(test_a_slow_agent_is_waited_for),
+        cmocka_unit_test(test_a_missing_agent_is_told_at_once),
         cmocka_unit_test(test_without_an_agent_the_policy_decides),
         cmocka_unit_test(test_a_tenant_cannot_raise_its_limit),
         cmocka_unit_test(test_one_process_has_one_slot),
