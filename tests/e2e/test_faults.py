@@ -443,7 +443,7 @@ def test_tokens_end_at_once_and_show_one_team():
     equal([w["id"] for w in seen], [own], "what a member sees")
     answer = server.call("POST", "/v1/workloads", {"team": "t", "command": ["true"]},
                          token=lasting["token"])
-    expect(answer.status in (403, 404), f"a submit to another team: {answer.status}")
+    equal((answer.status, answer.json["code"]), (422, "not_found"), "a submit to another team")
     reader = later["stream"] = EventReader(streaming["token"])
     reader.start()
     wait_for("the stream", lambda: reader.connections)
