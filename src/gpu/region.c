@@ -57,8 +57,7 @@ struct gpu_region {
     void *ctx;
 };
 
-/* ---- files ------------------------------------------------------------------------------------
- */
+/* ---- files -------------------------------------------------------------------------------- */
 
 /* Anonymous memory of SIZE that nobody can resize, mapped here. SEAL: one more, put on last. */
 static int map_memory(const char *name, size_t size, int seal, void **ret_map, int *ret_fd)
@@ -107,8 +106,7 @@ static int make_files(struct gpu_region *g, const struct gpu_region_config *c)
     return 0;
 }
 
-/* ---- watching ---------------------------------------------------------------------------------
- */
+/* ---- watching ----------------------------------------------------------------------------- */
 
 static int watch(struct gpu_region *g, struct watch *w, enum watch_kind kind, int fd)
 {
@@ -162,8 +160,7 @@ static int listen_at(struct gpu_region *g, const char *folder)
     return r;
 }
 
-/* ---- processes --------------------------------------------------------------------------------
- */
+/* ---- processes ---------------------------------------------------------------------------- */
 
 /* With a process goes what it may have written into slots that are nobody's. */
 static void let_go(struct gpu_region *g, uint32_t slot)
@@ -240,8 +237,7 @@ static int take_slot(struct gpu_region *g, int fd, uint32_t *ret_slot)
     return 0;
 }
 
-/* ---- messages ---------------------------------------------------------------------------------
- */
+/* ---- messages ----------------------------------------------------------------------------- */
 
 /* False: it cannot be told, for it does not read or too many descriptors are under way. */
 static bool answer(const struct gpu_region *g, int fd, int error, uint32_t slot)
@@ -381,8 +377,7 @@ static void take_connection(struct gpu_region *g)
         fd = -1;
 }
 
-/* ---- the whole --------------------------------------------------------------------------------
- */
+/* ---- the whole ---------------------------------------------------------------------------- */
 
 static void init(struct gpu_region *g, const struct gpu_region_config *c)
 {

@@ -48,24 +48,6 @@ static uint64_t most_of(const struct cu_array3d_desc *d, bool levels)
     return bytes & ~(UNIT - 1);
 }
 
-/* ARRAY is there, and MOST is charged for it: corrects that to NEED, and remembers it. */
-static cu_result keep(uint64_t array, int device, uint64_t most, uint64_t need)
-{
-    const struct block block = {
-        .key = array, .bytes = need, .device = (uint16_t)device, .count = 1, .kind = BLOCK_ARRAY};
-
-    if (need <= most) {
-        share_refund(device, most - need);
-    } else if (!share_charge(device, need - most)) {
-        share_refund(device, most);
-        return CU_OUT_OF_MEMORY;
-    }
-    if (share_block_put(&block) == 0)
-        return CU_OK;
-    share_refund(device, need);
-    return CU_OUT_OF_MEMORY;
-}
-
 /* What the driver says ARRAY takes, or MOST where it does not say. */
 static uint64_t need_of(fn_cuArrayGetMemoryRequirements *ask, void *array, uint64_t most)
 {
@@ -77,24 +59,42 @@ static uint64_t need_of(fn_cuArrayGetMemoryRequirements *ask, void *array, uint6
     return most;
 }
 
-static fn_cuArrayGetMemoryRequirements *requirements(void)
+/* ARRAY is there, and MOST is charged for it: corrects that to what it takes, and remembers it.
+ * False: no room; ARRAY is to be destroyed, and then *RET_CHARGED to be given back. */
+static bool keep(fn_cuArrayGetMemoryRequirements *ask, void *array, int device, uint64_t most,
+                 uint64_t *ret_charged)
 {
-    return REAL(cuArrayGetMemoryRequirements);
+    uint64_t need = need_of(ask, array, most);
+
+    *ret_charged = most;
+    if (need > most && !share_charge(device, need - most))
+        return false;
+    if (need < most)
+        share_refund(device, most - need);
+    *ret_charged = need;
+    return share_keep(BLOCK_ARRAY, (uintptr_t)array, device, need);
 }
 
-/* The end of a creation that answered R, for which MOST is charged. */
-static cu_result created(cu_result r, struct cu_array **ret_array, int device, uint64_t most)
+/* The end of a creation that answered R, and ARRAY if that is CU_OK, for which MOST is charged.
+ * ASK and DESTROY are the driver's for what was created. */
+static cu_result created(cu_result r, void *array, int device, uint64_t most,
+                         fn_cuArrayGetMemoryRequirements *ask, fn_cuArrayDestroy *destroy)
 {
     if (device < 0)
         return r;
-    if (r != CU_OK) {
-        share_refund(device, most);
-        return r;
+    if (r == CU_OK && !keep(ask, array, device, most, &most)) {
+        destroy(array);
+        r = CU_OUT_OF_MEMORY;
     }
-    r = keep((uintptr_t)*ret_array, device, most, need_of(requirements(), *ret_array, most));
     if (r != CU_OK)
-        REAL(cuArrayDestroy)(*ret_array);
+        share_refund(device, most);
     return r;
+}
+
+static cu_result created_array(cu_result r, struct cu_array **ret_array, int device, uint64_t most)
+{
+    return created(r, r == CU_OK ? *ret_array : NULL, device, most,
+                   REAL(cuArrayGetMemoryRequirements), REAL(cuArrayDestroy));
 }
 
 cu_result hook_cuArrayCreate_v2(struct cu_array **ret_array, const struct cu_array_desc *desc)
@@ -112,7 +112,7 @@ cu_result hook_cuArrayCreate_v2(struct cu_array **ret_array, const struct cu_arr
     }
     if (!share_charge(device, most))
         return CU_OUT_OF_MEMORY;
-    return created(REAL(cuArrayCreate_v2)(ret_array, desc), ret_array, device, most);
+    return created_array(REAL(cuArrayCreate_v2)(ret_array, desc), ret_array, device, most);
 }
 
 cu_result hook_cuArray3DCreate_v2(struct cu_array **ret_array, const struct cu_array3d_desc *desc)
@@ -122,7 +122,7 @@ cu_result hook_cuArray3DCreate_v2(struct cu_array **ret_array, const struct cu_a
 
     if (!share_charge(device, most))
         return CU_OUT_OF_MEMORY;
-    return created(REAL(cuArray3DCreate_v2)(ret_array, desc), ret_array, device, most);
+    return created_array(REAL(cuArray3DCreate_v2)(ret_array, desc), ret_array, device, most);
 }
 
 cu_result hook_cuMipmappedArrayCreate(struct cu_mipmap **ret_mipmap,
@@ -135,28 +135,10 @@ cu_result hook_cuMipmappedArrayCreate(struct cu_mipmap **ret_mipmap,
     if (!share_charge(device, most))
         return CU_OUT_OF_MEMORY;
     r = REAL(cuMipmappedArrayCreate)(ret_mipmap, desc, levels);
-    if (device < 0)
-        return r;
-    if (r != CU_OK) {
-        share_refund(device, most);
-        return r;
-    }
-    r = keep((uintptr_t)*ret_mipmap, device, most,
-             need_of((fn_cuArrayGetMemoryRequirements *)REAL(cuMipmappedArrayGetMemoryRequirements),
-                     *ret_mipmap, most));
-    if (r != CU_OK)
-        REAL(cuMipmappedArrayDestroy)(*ret_mipmap);
-    return r;
-}
-
-/* The driver destroyed, or did not, what BLOCK says. */
-static cu_result destroyed(cu_result r, bool mine, const struct block *block)
-{
-    if (mine && r == CU_OK)
-        share_refund(block->device, block->bytes);
-    else if (mine)
-        share_block_put(block);
-    return r;
+    return created(
+        r, r == CU_OK ? *ret_mipmap : NULL, device, most,
+        (fn_cuArrayGetMemoryRequirements *)REAL(cuMipmappedArrayGetMemoryRequirements),
+        (fn_cuArrayDestroy *)REAL(cuMipmappedArrayDestroy));
 }
 
 cu_result hook_cuArrayDestroy(struct cu_array *array)
@@ -164,7 +146,7 @@ cu_result hook_cuArrayDestroy(struct cu_array *array)
     struct block block;
     bool mine = share_block_take(BLOCK_ARRAY, (uintptr_t)array, &block);
 
-    return destroyed(REAL(cuArrayDestroy)(array), mine, &block);
+    return share_freed(REAL(cuArrayDestroy)(array), mine, &block);
 }
 
 cu_result hook_cuMipmappedArrayDestroy(struct cu_mipmap *mipmap)
@@ -172,5 +154,5 @@ cu_result hook_cuMipmappedArrayDestroy(struct cu_mipmap *mipmap)
     struct block block;
     bool mine = share_block_take(BLOCK_ARRAY, (uintptr_t)mipmap, &block);
 
-    return destroyed(REAL(cuMipmappedArrayDestroy)(mipmap), mine, &block);
+    return share_freed(REAL(cuMipmappedArrayDestroy)(mipmap), mine, &block);
 }

@@ -32,3 +32,20 @@ void share_refund(int device, uint64_t bytes)
     if (ledger && device >= 0)
         share_ledger_release(ledger, (uint32_t)device, bytes);
 }
+
+bool share_keep(enum block_kind kind, uint64_t key, int device, uint64_t bytes)
+{
+    const struct block block = {
+        .key = key, .bytes = bytes, .count = 1, .device = (uint16_t)device, .kind = (uint16_t)kind};
+
+    return device < 0 || share_block_put(&block) == 0;
+}
+
+cu_result share_freed(cu_result r, bool mine, const struct block *block)
+{
+    if (mine && r == CU_OK)
+        share_refund(block->device, block->bytes);
+    else if (mine)
+        share_block_put(block); /* there is room where it was */
+    return r;
+}

@@ -100,21 +100,14 @@ cu_result hook_cuDevicePrimaryCtxReset_v2(cu_device device)
 static cu_result keep(cu_result r, struct cu_ctx **ret_ctx, int device)
 {
     uint64_t bytes = context_bytes(device);
-    struct block block = {.bytes = bytes, .count = 1, .kind = BLOCK_CONTEXT};
 
-    if (device < 0)
-        return r;
-    if (r != CU_OK) {
-        share_refund(device, bytes);
-        return r;
+    if (r == CU_OK && !share_keep(BLOCK_CONTEXT, (uintptr_t)*ret_ctx, device, bytes)) {
+        REAL(cuCtxDestroy_v2)(*ret_ctx);
+        r = CU_OUT_OF_MEMORY;
     }
-    block.key = (uintptr_t)*ret_ctx;
-    block.device = (uint16_t)device;
-    if (share_block_put(&block) == 0)
-        return CU_OK;
-    REAL(cuCtxDestroy_v2)(*ret_ctx);
-    share_refund(device, bytes);
-    return CU_OUT_OF_MEMORY;
+    if (r != CU_OK)
+        share_refund(device, bytes);
+    return r;
 }
 
 cu_result hook_cuCtxCreate_v2(struct cu_ctx **ret_ctx, unsigned flags, cu_device device)
@@ -150,13 +143,6 @@ cu_result hook_cuCtxDestroy_v2(struct cu_ctx *ctx)
 {
     struct block block;
     bool mine = share_block_take(BLOCK_CONTEXT, (uintptr_t)ctx, &block);
-    cu_result r = REAL(cuCtxDestroy_v2)(ctx);
 
-    if (!mine)
-        return r;
-    if (r == CU_OK)
-        share_refund(block.device, block.bytes);
-    else
-        share_block_put(&block);
-    return r;
+    return share_freed(REAL(cuCtxDestroy_v2)(ctx), mine, &block);
 }

@@ -11,10 +11,7 @@
 /* Remembers what PTR holds, so that its free gives it back. What cannot be remembered is freed. */
 static cu_result keep(cu_devptr ptr, int device, uint64_t bytes)
 {
-    const struct block block = {
-        .key = ptr, .bytes = bytes, .device = (uint16_t)device, .count = 1, .kind = BLOCK_MEMORY};
-
-    if (device < 0 || share_block_put(&block) == 0)
+    if (share_keep(BLOCK_MEMORY, ptr, device, bytes))
         return CU_OK;
     REAL(cuMemFree_v2)(ptr);
     share_refund(device, bytes);
@@ -84,10 +81,6 @@ cu_result hook_cuMemAllocManaged(cu_devptr *ret_ptr, size_t bytes, unsigned flag
     return keep(*ret_ptr, device, bytes);
 }
 
-/*
- * Taken out of the table before the driver frees it: as soon as it has, another thread may be
- * given the same address.
- */
 cu_result hook_cuMemFree_v2(cu_devptr ptr)
 {
     struct block block;
@@ -96,9 +89,5 @@ cu_result hook_cuMemFree_v2(cu_devptr ptr)
 
     if (!mine)
         share_dirty(); /* it may be of a pool */
-    else if (r == CU_OK)
-        share_refund(block.device, block.bytes);
-    else
-        share_block_put(&block); /* there is room where it was */
-    return r;
+    return share_freed(r, mine, &block);
 }

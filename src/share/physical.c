@@ -27,23 +27,17 @@ cu_result hook_cuMemCreate(cu_vmm *ret_handle, size_t bytes, const struct cu_all
 {
     int device =
         prop && prop->location.type == CU_LOCATION_DEVICE ? share_device(prop->location.id) : -1;
-    struct block block = {.bytes = bytes, .count = 1, .kind = BLOCK_PHYSICAL};
     cu_result r;
 
     if (!share_charge(device, bytes))
         return CU_OUT_OF_MEMORY;
     r = REAL(cuMemCreate)(ret_handle, bytes, prop, flags);
-    if (device < 0)
-        return r;
-    if (r == CU_OK) {
-        block.key = *ret_handle;
-        block.device = (uint16_t)device;
-        if (share_block_put(&block) == 0)
-            return CU_OK;
+    if (r == CU_OK && !share_keep(BLOCK_PHYSICAL, *ret_handle, device, bytes)) {
         REAL(cuMemRelease)(*ret_handle);
         r = CU_OUT_OF_MEMORY;
     }
-    share_refund(device, bytes);
+    if (r != CU_OK)
+        share_refund(device, bytes);
     return r;
 }
 
@@ -102,8 +96,7 @@ cu_result hook_cuMemUnmap(cu_devptr ptr, size_t bytes)
     return r;
 }
 
-/* ---- what leaves the process, or comes into it
- * --------------------------------------------------- */
+/* ---- what leaves the process, or comes into it -------------------------------------------- */
 
 cu_result hook_cuMemExportToShareableHandle(void *ret_handle, cu_vmm handle, int type,
                                             uint64_t flags)

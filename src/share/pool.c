@@ -123,8 +123,7 @@ cu_result hook_cuMemPoolDestroy(struct cu_pool *pool)
     return REAL(cuMemPoolDestroy)(pool);
 }
 
-/* ---- what makes pools give back ----------------------------------------------------------------
- */
+/* ---- what makes pools give back ----------------------------------------------------------- */
 
 cu_result hook_cuStreamSynchronize(struct cu_stream *stream)
 {

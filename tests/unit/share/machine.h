@@ -73,8 +73,7 @@ static inline void *find(const char *symbol)
     return function;
 }
 
-/* ---- the machine: a simulated device, a region of LIMIT on it ---------------------------------
- */
+/* ---- the machine: a simulated device, a region of LIMIT on it ----------------------------- */
 
 struct machine {
     char folder[64];

@@ -158,8 +158,7 @@ PROGRAM(graphs_are_charged_when_they_are_launched)
     CHECK(CU(cuMemAlloc_v2)(&p, 100 * MIB) == CU_OK);
 }
 
-/* ---- all at once -------------------------------------------------------------------------------
- */
+/* ---- all at once -------------------------------------------------------------------------- */
 
 enum way { LINEAR, MANAGED, POOL, PHYSICAL, ARRAY, WAYS };
 

@@ -8,8 +8,7 @@
 
 #include "machine.h"
 
-/* ---- memory -----------------------------------------------------------------------------------
- */
+/* ---- memory ------------------------------------------------------------------------------- */
 
 PROGRAM(the_slice_is_all_there_is)
 {
@@ -149,8 +148,7 @@ PROGRAM(a_fork_begins_anew)
     CHECK(gpu_region_held(m->region, 0) == CONTEXT);
 }
 
-/* ---- several processes ------------------------------------------------------------------------
- */
+/* ---- several processes -------------------------------------------------------------------- */
 
 #define ROUNDS 10000
 
@@ -217,8 +215,7 @@ ALONE(the_killed_give_back)
     end_machine(m);
 }
 
-/* ---- gate, and the agent's absence ------------------------------------------------------------
- */
+/* ---- gate, and the agent's absence -------------------------------------------------------- */
 
 static void call_and_end(struct machine *m)
 {
@@ -357,8 +354,7 @@ ALONE(without_an_agent_the_policy_decides)
     end_machine(m);
 }
 
-/* ---- hostile tenants ---------------------------------------------------------------------------
- */
+/* ---- hostile tenants ---------------------------------------------------------------------- */
 
 static int attach(const struct machine *m, int fds[2])
 {
