@@ -26,8 +26,12 @@ struct choice {
 static void print_text(const struct scale_result *r)
 {
     printf("%s: %s; %zu nodes, %" PRId64 " GPUs\n", r->mode, r->what, r->nodes, r->gpus);
-    for (size_t i = 0; i < r->count; i++)
-        printf("  %-32s %16.2f\n", r->figures[i].name, r->figures[i].value);
+    for (size_t i = 0; i < r->count; i++) {
+        double v = r->figures[i].value;
+        bool whole = v == (double)(int64_t)v; /* a count */
+
+        printf("  %-32s %16.*f\n", r->figures[i].name, whole ? 0 : 2, v);
+    }
     if (r->hash != 0)
         printf("  %-32s %16" PRIx64 "\n", "hash", r->hash);
 }
@@ -251,30 +255,29 @@ static int scale_main(int argc, char **argv, const struct sim_meter *meter)
 const struct sim_command sim_cmd_scale = {
     .name = "scale",
     .summary = "measure decisions a second, latency and memory on large clusters",
-    .usage =
-        "usage: allot sim scale --nodes FILE --pods FILE [OPTION]...\n"
-        "       allot sim scale --mode kueue\n"
-        "\n"
-        "Measures the scheduler library alone, on one core, on the machines of public\n"
-        "node lists (OpenB's, or the one of the spot-GPU trace) with the requests of a\n"
-        "pod list.\n"
-        "\n"
-        "  --nodes FILE     node list: OpenB, or spot GPU\n"
-        "  --pods FILE      OpenB pod list: what jobs ask for\n"
-        "  --philly FILE    gang sizes: a table with a column num_gpus (built in)\n"
-        "  --repeat N       take each node N times (1)\n"
-        "  --jobs N         jobs at most: 10k, 100k, 1M (1M)\n"
-        "  --steps N        jobs that end in churn (20k)\n"
-        "  --departments N  three levels of N, so N^3 teams (10)\n"
-        "  --full PERCENT   of the GPUs: what counts as a full cluster (95)\n"
-        "  --seconds N      CPU time at most for what a mode repeats (300); progress\n"
-        "                   is told on standard error\n"
-        "  --seed N         of the draws (42)\n"
-        "  --mode MODE      fill, churn, pending, reclaim, impossible, start or kueue\n"
-        "                   (all)\n"
-        "  --json           one JSON object a line\n"
-        "\n"
-        "example: allot sim scale --nodes node_info_df.csv \\\n"
-        "             --pods openb_pod_list_default.csv --jobs 100k --mode fill\n",
+    .usage = "usage: allot sim scale --nodes FILE --pods FILE [OPTION]...\n"
+             "       allot sim scale --mode kueue\n"
+             "\n"
+             "Measures the scheduler library alone, on one core, on the machines of public\n"
+             "node lists (OpenB's, or the one of the spot-GPU trace) with the requests of a\n"
+             "pod list.\n"
+             "\n"
+             "  --nodes FILE     node list: OpenB, or spot GPU\n"
+             "  --pods FILE      OpenB pod list: what jobs ask for\n"
+             "  --philly FILE    gang sizes: a table with a column num_gpus (built in)\n"
+             "  --repeat N       take each node N times (1)\n"
+             "  --jobs N         jobs at most: 10k, 100k, 1M (1M)\n"
+             "  --steps N        jobs that end in churn (20k)\n"
+             "  --departments N  three levels of N, so N^3 teams (10)\n"
+             "  --full PERCENT   of the GPUs: what counts as a full cluster (95)\n"
+             "  --seconds N      CPU time at most for what a mode repeats (300); progress\n"
+             "                   is told on standard error\n"
+             "  --seed N         of the draws (42)\n"
+             "  --mode MODE      fill, churn, pending, reclaim, impossible, start or kueue\n"
+             "                   (all)\n"
+             "  --json           one JSON object a line\n"
+             "\n"
+             "example: allot sim scale --nodes node_info_df.csv \\\n"
+             "             --pods openb_pod_list_default.csv --jobs 100k --mode fill\n",
     .measure = scale_main,
 };

@@ -172,25 +172,24 @@ void pack_print_text(const struct pack_report *r)
     printf("policy %s, seeds %lld-%lld, ties by %s, %llu decisions of %.1f us\n\n", r->policy->name,
            (long long)r->first, (long long)r->first + (long long)r->count - 1,
            pack_ties_name(r->ties), (unsigned long long)decisions, us);
-    printf("                               useless part   dropped so far, %% of the class\n");
-    printf("arrived %%  unallocated %%  (sd)   of idle %%   ");
+    printf("                             useless  dropped so far, %% of the class\n");
+    printf("arrived %%  unallocated  (sd)  of idle");
     for (int c = 0; c < PACK_CLASSES; c++)
         printf("  %8s", class_titles[c]);
     putchar('\n');
     for (size_t i = 0; i < ARRAY_LEN(points); i++) {
         struct stat a = stat_of(r, points[i], false);
         struct stat f = stat_of(r, points[i], true);
-        printf("%9d  %13.2f  (%.2f)  %9.1f   ", points[i], a.mean, a.sd, f.mean);
+        printf("%9d  %10.2f%%  (%.2f)  %5.1f%%", points[i], a.mean, a.sd, f.mean);
         for (int c = 0; c < PACK_CLASSES; c++)
             printf("  %8.1f", dropped_percent(r, points[i], c));
         putchar('\n');
     }
-    printf("\ndropped of arrived, mean of seeds:");
+    printf("\ndropped of arrived, mean of seeds:\n");
     for (int c = 0; c < PACK_CLASSES; c++)
-        printf("%s %s %.1f of %.1f", c > 0 ? "," : "", class_titles[c],
+        printf("  %-8s  %8.1f of %8.1f\n", class_titles[c],
                (double)class_sum(r, c, true) / (double)r->count,
                (double)class_sum(r, c, false) / (double)r->count);
-    putchar('\n');
 }
 
 /* ---- steady state ------------------------------------------------------------------------ */
