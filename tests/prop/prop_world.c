@@ -95,6 +95,9 @@ int prop_report_team(struct prop_world *w, const struct sched_team *team)
                bound(team->guarantee[2], 1 << 30), bound(team->limit[0], 1),
                bound(team->limit[1], 1), bound(team->limit[2], 1 << 30), (long long)team->weight,
                team->priority);
+    for (uint32_t i = 0; i < team->type_count; i++)
+        prop_trace(w, "    of type %s: guarantee %lld, limit %lld", team->types[i].gpu_type,
+                   bound(team->types[i].guarantee, 1), bound(team->types[i].limit, 1));
     return answered(w, sched_team_set(w->s, team));
 }
 
