@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
 #include "prop_judge.h"
 
 /* Did somebody of another team make way for it in this turn? */
@@ -46,13 +48,32 @@ static bool winner_within(const struct judge *j)
     return true;
 }
 
+/* With MILLI more on NODE, no team that P belongs to is beyond a guarantee of that GPU type. */
+static bool types_entitled(const struct judge *j, const struct prop_workload *p, uint32_t node,
+                           int64_t milli)
+{
+    const char *type = j->w->nodes[node].decl.gpu_type;
+    for (uint32_t a = (uint32_t)(p->decl.team - 1); a != PROP_NONE; a = j->w->teams[a].parent) {
+        const struct sched_team *t = &j->w->teams[a].decl;
+        bool promised = false;
+        for (uint32_t k = 0; k < t->type_count && type != NULL; k++)
+            promised |=
+                t->types[k].guarantee != SCHED_UNLIMITED && strcmp(t->types[k].gpu_type, type) == 0;
+        if (promised && !naive_type_entitled(j->w, a, type, milli))
+            return false;
+    }
+    return true;
+}
+
 /* Would the one task of P, promised just now, also start with what runs and is promised else?
- * Asked strictly: within share and guarantee at every level, as any right to evict may want. */
+ * Asked strictly: within share and guarantee at every level, as any right to evict may want, and
+ * where it took from another team also within the guarantees of the GPU type. */
 static bool starts_without(const struct judge *j, struct prop_workload *p)
 {
     struct naive_sums then = naive_sums(j->w, NAIVE_THEN);
     const struct sched_request *q = p->decl.tasks[0].request;
     uint16_t devices[PROP_DEVICES_MAX];
+    bool took = reclaimed(j, p->decl.id);
     if (!naive_gates_open(j->w, p, 0, &then))
         return false;
     for (uint32_t a = (uint32_t)(p->decl.team - 1); a != PROP_NONE; a = j->w->teams[a].parent) {
@@ -65,10 +86,12 @@ static bool starts_without(const struct judge *j, struct prop_workload *p)
         }
     }
     for (uint32_t n = 0; n < j->w->node_count; n++) {
-        if (naive_node_suits(j->w, q, n) && naive_leaves_time(j->w, p, n) &&
-            sim_ledger_fit(&j->w->then, n, q, devices) &&
-            naive_types_open(j->w, p, n, naive_placed_milli(j->w, q, n, devices, naive_devices(q)),
-                             NAIVE_THEN))
+        if (!naive_node_suits(j->w, q, n) || !naive_leaves_time(j->w, p, n) ||
+            !sim_ledger_fit(&j->w->then, n, q, devices))
+            continue;
+        int64_t milli = naive_placed_milli(j->w, q, n, devices, naive_devices(q));
+        if (naive_types_open(j->w, p, n, milli, NAIVE_THEN) &&
+            (!took || milli == 0 || types_entitled(j, p, n, milli)))
             return true;
     }
     return false;
