@@ -154,6 +154,15 @@ static bool runs_in_window(const struct judge *j, const struct prop_workload *p)
     return false;
 }
 
+/* Has anything of the workload started earlier in this turn? */
+static bool just_started(const struct judge *j, uint64_t workload)
+{
+    for (size_t i = 0; i < j->i; i++)
+        if (j->d->items[i].kind == SCHED_START && j->d->items[i].workload == workload)
+            return true;
+    return false;
+}
+
 bool judge_evict(const struct judge *j)
 {
     const struct sched_decision *d = judge_now(j);
@@ -161,6 +170,8 @@ bool judge_evict(const struct judge *j)
     struct prop_task *t = &p->tasks[d->task];
     if (t->phase != PROP_RUNNING)
         return judge_bad(j, "it does not run");
+    if (just_started(j, d->workload))
+        return judge_bad(j, "something of it has started in this very turn");
     if (d->cause == SCHED_CAUSE_STALE_GANG) {
         if (p->short_since_ms < 0 || j->w->now_ms - p->short_since_ms < j->w->config.stale_gang_ms)
             return judge_bad(j, "it is not below its minimum, or not for long enough");
