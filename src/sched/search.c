@@ -50,7 +50,7 @@ static const char *type_entitled(const struct evicting *e, const struct team *mi
                                  const struct unit *u)
 {
     int64_t need = e->need.v[SCHED_GPU_MILLI];
-    if (!types_entitled(mine, NULL, need))
+    if (need <= 0 || !types_entitled(mine, NULL, need))
         return NULL;
     for (uint32_t k = 0; k < u->w->group->job->task_count; k++) {
         const struct task *task = &u->w->tasks[k];

@@ -247,7 +247,7 @@ bool types_keeps(const struct team *t, const char *type)
 
 bool types_entitled(const struct team *t, const char *type, int64_t milli)
 {
-    for (size_t i = 0; i < t->types.len && milli > 0; i++) {
+    for (size_t i = 0; i < t->types.len; i++) {
         const struct type_quota *q = &t->types.items[i];
         if ((type == NULL || q->type == type) && q->guarantee != SCHED_UNLIMITED &&
             q->used[VIEW_THEN] + milli <= q->guarantee)

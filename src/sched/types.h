@@ -65,8 +65,8 @@ bool types_bind(const struct group *g, int64_t milli);
 
 /* Does T keep what it has of TYPE against reclaim? */
 bool types_keeps(const struct team *t, const char *type);
-/* Would T stay within its stated guarantee of TYPE with MILLI more of it? Then others make way for
- * it there. TYPE NULL: of any type that it has a guarantee of. */
+/* Would T stay within its stated guarantee of TYPE with MILLI more of it (negative: less)? Then
+ * others make way for it there. TYPE NULL: of any type that it has a guarantee of. */
 bool types_entitled(const struct team *t, const char *type, int64_t milli);
 
 #endif

@@ -415,8 +415,8 @@ static bool could_end_within_guarantee(const struct evicting *e, const struct te
 /* Could it end within a guarantee of some GPU type, likewise? */
 static bool could_end_within_type(const struct evicting *e, const struct team *mine)
 {
-    int64_t need = e->need.v[SCHED_GPU_MILLI], more = need - e->lower.v[SCHED_GPU_MILLI];
-    return need > 0 && types_entitled(mine, NULL, more > 0 ? more : 1);
+    int64_t need = e->need.v[SCHED_GPU_MILLI];
+    return need > 0 && types_entitled(mine, NULL, need - e->lower.v[SCHED_GPU_MILLI]);
 }
 
 /* By how much is a branch beside the requester's path above what it may keep: its fair share, or
