@@ -199,6 +199,47 @@ static cu_result put(const struct piece *p, struct rng *rng)
     }
 }
 
+/* Pieces of every way, given and freed again. Returns how many of the calls failed. */
+static int there_and_back(struct rng *rng)
+{
+    struct piece pieces[5 * WAYS] = {0};
+    int failed = 0;
+
+    for (int i = 0; i < 5 * WAYS; i++) {
+        pieces[i].way = (enum way)(i % WAYS);
+        if (get(pieces[i].way, 2 * MIB, &pieces[i].id) != CU_OK) {
+            pieces[i].id = 0;
+            failed++;
+        }
+    }
+    for (int i = 0; i < 5 * WAYS; i++)
+        for (int tries = 0; pieces[i].id && put(&pieces[i], rng) != CU_OK; tries++) {
+            CHECK(tries == 0);
+            failed++;
+        }
+    CHECK(CU(cuCtxSynchronize)() == CU_OK);
+    return failed;
+}
+
+PROGRAM(a_call_that_fails_costs_nothing_whichever_it_is)
+{
+    static const enum dbl_fail kinds[] = {DBL_FAIL_ALLOC, DBL_FAIL_POOL, DBL_FAIL_VMM,
+                                          DBL_FAIL_ARRAY, DBL_FAIL_FREE};
+    struct rng rng;
+
+    begin();
+    rng_seed(&rng, 5);
+    CHECK(there_and_back(&rng) == 0 && left_now() == LEFT);
+    for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
+        for (int nth = 1; nth <= 5; nth++) {
+            dbl_fail_nth(m->driver, kinds[k], nth, CU_OUT_OF_MEMORY);
+            CHECK(there_and_back(&rng) == 1);
+            check_books(m);
+            CHECK(left_now() == LEFT);
+        }
+    CHECK(dbl_bytes(m->driver, 0, DBL_KINDS) == CONTEXT);
+}
+
 /* Counts what was given and what was refused, which is up to others where there are any. */
 static int given, refused;
 
@@ -265,6 +306,7 @@ int main(void)
         cmocka_unit_test(test_physical_memory_lives_as_long_as_a_mapping),
         cmocka_unit_test(test_arrays_are_charged_by_their_requirements),
         cmocka_unit_test(test_graphs_are_charged_when_they_are_launched),
+        cmocka_unit_test(test_a_call_that_fails_costs_nothing_whichever_it_is),
         cmocka_unit_test(test_one_process_with_all_of_them),
         cmocka_unit_test(test_processes_with_all_of_them),
     };
