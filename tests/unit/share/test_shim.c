@@ -131,6 +131,36 @@ PROGRAM(look_ups_lead_through_the_shim)
     CHECK(nothing == find("cuMemAllocAsync_ptsz"));
 }
 
+static void stays_within_the_limit(void)
+{
+    cu_devptr p;
+
+    begin();
+    CHECK(CU(cuMemAlloc_v2)(&p, LIMIT) == CU_OUT_OF_MEMORY);
+    CHECK(CU(cuMemAlloc_v2)(&p, LIMIT - CONTEXT) == CU_OK);
+}
+
+PROGRAM(loaded_for_all_the_limit_holds)
+{
+    shim = dlopen(SHIM, RTLD_LAZY | RTLD_GLOBAL);
+    stays_within_the_limit();
+}
+
+/* The sanitizers forbid what would get past them. */
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+PROGRAM(bound_to_itself_first_the_limit_holds)
+{
+    shim = dlopen(SHIM, RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
+    stays_within_the_limit();
+}
+
+PROGRAM(in_a_namespace_of_its_own_the_limit_holds)
+{
+    shim = dlmopen(LM_ID_NEWLM, SHIM, RTLD_NOW);
+    stays_within_the_limit();
+}
+#endif
+
 /* A child has a slot of its own, and the driver refuses it as it does without us. */
 PROGRAM(a_fork_begins_anew)
 {
@@ -552,6 +582,11 @@ int main(void)
         cmocka_unit_test(test_failures_of_the_driver_cost_nothing),
         cmocka_unit_test(test_contexts_are_charged_while_they_are_there),
         cmocka_unit_test(test_look_ups_lead_through_the_shim),
+        cmocka_unit_test(test_loaded_for_all_the_limit_holds),
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+        cmocka_unit_test(test_bound_to_itself_first_the_limit_holds),
+        cmocka_unit_test(test_in_a_namespace_of_its_own_the_limit_holds),
+#endif
         cmocka_unit_test(test_a_fork_begins_anew),
         cmocka_unit_test(test_racing_processes_stay_within_the_limit),
         cmocka_unit_test(test_the_killed_give_back),
