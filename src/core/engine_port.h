@@ -72,6 +72,10 @@ struct engine_event {
     int32_t exit_signal;           /* EXITED: 0 = by itself */
     bool lasting;                  /* REFUSED: trying again would not help */
     bool stopped;                  /* EXITED: it had been asked to stop before it ended */
+    /* EXITED, REFUSED, LOST: it ended in an earlier boot of its node, RAN_MS after it had started
+     * (0 = not known); boot_ms, of this boot, cannot tell. */
+    bool past_boot;
+    int64_t ran_ms;
     /* All about a task: device busy time since its start, and of how much time that is known. Both
      * cumulative, in GPU time: two whole devices for a second are two seconds. What is not known
      * is neither busy nor idle. */

@@ -88,6 +88,24 @@ static void started(struct core *core, struct subject *s, const struct engine_ev
     }
 }
 
+/*
+ * When what EVENT ends was over, on the stored timeline. What went down with its node holds
+ * nothing while the node is off: it is metered until it was last heard of, or for as long as it
+ * says that it ran.
+ */
+static int64_t end_of(struct core *core, const struct subject *s, const struct engine_event *event)
+{
+    const struct model_allocation *a = &s->t->allocation;
+    int64_t end_ms = s->t->started_ms > 0 ? s->t->started_ms : a->start_ms;
+
+    if (!event->past_boot || a->id == 0)
+        return core_timeline(core, event->boot_ms);
+    end_ms = qty_add_sat(end_ms, event->ran_ms);
+    if (end_ms < a->seen_ms)
+        end_ms = a->seen_ms;
+    return end_ms < core->now_ms ? end_ms : core->now_ms;
+}
+
 /* The task goes back to the queue as a new attempt. */
 static void requeue(struct core *core, struct subject *s, enum sched_stop how, int64_t end_ms,
                     enum model_release release)
@@ -178,7 +196,7 @@ static void take_busy(struct core_task *t, const struct engine_event *event)
 static void exited(struct core *core, struct subject *s, const struct engine_event *event)
 {
     struct core_workload *w = s->w;
-    int64_t end_ms = core_timeline(core, event->boot_ms);
+    int64_t end_ms = end_of(core, s, event);
     /* Who ended by itself before the wish to stop reached it has ended, not given way. */
     bool gave_way = s->t->state == MODEL_TASK_STOPPING && event->stopped;
 
@@ -210,7 +228,7 @@ static void exited(struct core *core, struct subject *s, const struct engine_eve
 static void lost(struct core *core, struct subject *s, const struct engine_event *event)
 {
     struct core_workload *w = s->w;
-    int64_t end_ms = core_timeline(core, event->boot_ms);
+    int64_t end_ms = end_of(core, s, event);
 
     core_record_workload_event(core, w, s->index, MODEL_EVENT_TASK_LOST, NULL, "task %d lost: %s",
                                s->index, event->message ? event->message : "no exit record");
@@ -252,7 +270,7 @@ static void refused(struct core *core, struct subject *s, const struct engine_ev
 {
     struct core_workload *w = s->w;
     const char *data, *why = reason_of(core, event->message, &data);
-    int64_t end_ms = core_timeline(core, event->boot_ms);
+    int64_t end_ms = end_of(core, s, event);
 
     core_record_workload_event(core, w, s->index, MODEL_EVENT_TASK_REFUSED, data,
                                "task %d could not be launched: %s", s->index, why);

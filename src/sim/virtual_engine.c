@@ -30,6 +30,8 @@ struct vtask {
     bool unknown;          /* to be stopped when its node is in sight again */
     int64_t stop_grace_ms; /* likewise; -1 = no */
     int64_t ended_ms, started_ms;
+    bool past_boot; /* both are of an earlier one */
+    int64_t ran_ms;
     int64_t last_mail_ms; /* its events keep their order */
     const struct sched_request *request;
     uint16_t *devices;
@@ -43,6 +45,8 @@ struct mail {
     uint64_t seq;
     enum engine_event_kind kind;
     int64_t boot_ms;
+    bool past_boot;
+    int64_t ran_ms;
     uint64_t key; /* of the task */
     uint32_t node;
 };
@@ -145,6 +149,8 @@ static void post(struct virtual_engine *e, enum engine_event_kind kind, struct v
         .at_ms = e->now_ms + (int64_t)(mix(t->chance, kind) % (TRAVEL_MS + 1)),
         .kind = kind,
         .boot_ms = kind == ENGINE_STARTED ? t->started_ms : t->ended_ms,
+        .past_boot = t->past_boot,
+        .ran_ms = t->ran_ms,
         .key = key_of(t->intent),
         .node = t->node,
     };
@@ -178,7 +184,10 @@ static void report_node(struct virtual_engine *e, uint32_t index)
 static void deliver(struct virtual_engine *e, const struct mail *m)
 {
     const struct vtask *t = find(e, m->key);
-    struct engine_event event = {.kind = m->kind, .boot_ms = m->boot_ms};
+    struct engine_event event = {.kind = m->kind,
+                                 .boot_ms = m->boot_ms,
+                                 .past_boot = m->past_boot,
+                                 .ran_ms = m->ran_ms};
 
     /* A repeated one may arrive when the task is forgotten: that cannot be told from silence. */
     if (t == NULL || e->host.event == NULL)
@@ -506,9 +515,12 @@ void virtual_engine_reboot(struct virtual_engine *e, int64_t now_ms)
     for (size_t i = 0; i < e->tasks.len; i++) {
         struct vtask *t = e->tasks.items[i];
 
+        if (t->phase == PHASE_ENDED && !t->past_boot)
+            t->ran_ms = t->ended_ms - t->started_ms;
+        t->past_boot = true;
+        t->started_ms = t->ended_ms = now_ms;
         if (t->phase != PHASE_ENDED)
             end(e, t, ENGINE_LOST, 0);
-        t->started_ms = t->ended_ms = now_ms;
     }
 }
 

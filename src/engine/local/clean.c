@@ -55,15 +55,17 @@ static bool kill_init(const struct local_job *j)
     return poll(&p, 1, GONE_POLL_MS) > 0;
 }
 
+/* In the boot of its launch: with that it ended. Records of older releases do not tell. */
 static void write_lost(struct local_job *j)
 {
+    const char *boot = record_get(j->record, j->record_len, "boot_id");
     char path[MODEL_INTENT_MAX + sizeof(CONTROL_EXIT) + 1];
     _cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
 
     record_add(&b, "op", "end");
     record_add(&b, "kind", "lost");
     record_add_i64(&b, "ended_boot_ms", clock_boot_ms());
-    record_add(&b, "boot_id", j->e->boot_id);
+    record_add(&b, "boot_id", boot ? boot : j->e->boot_id);
     record_add(&b, "message", j->record_len > 0 ? LOST_MESSAGE : NEVER_MESSAGE);
     snprintf(path, sizeof(path), "%s/%s", j->intent, CONTROL_EXIT);
     (void)io_write_file_atomic(j->e->tasks_fd, path, b.data, b.len, 0600, 0);
@@ -127,8 +129,10 @@ void clean_done(struct engine_local *e, struct local_job *job)
 {
     struct local_task *t = map_get_str(&e->tasks, job->intent);
 
-    if (t && t->state == CLEANING)
+    if (t && t->state == CLEANING) {
+        t->past_boot = task_past_boot(e, job->record, job->record_len);
         task_end(e, t, ENGINE_LOST, job->record_len > 0 ? LOST_MESSAGE : NEVER_MESSAGE);
+    }
     free(job->record);
     free(job);
 }

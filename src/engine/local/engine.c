@@ -63,6 +63,8 @@ void engine_tell(struct engine_local *e, const struct local_task *t, enum engine
         ev.boot_ms = t->started_ms;
     if (kind == ENGINE_EXITED || kind == ENGINE_REFUSED || kind == ENGINE_LOST) {
         ev.boot_ms = t->ended_ms;
+        ev.past_boot = t->past_boot;
+        ev.ran_ms = t->ran_ms;
         ev.exit_code = t->exit_code;
         ev.exit_signal = t->exit_signal;
         ev.stopped = t->stopped;

@@ -73,6 +73,8 @@ struct local_task {
     bool stopped; /* asked to before it ended */
     bool lasting; /* refused for a reason that stays */
     int64_t ended_ms;
+    bool past_boot; /* as in engine_event */
+    int64_t ran_ms;
     char *message;
 };
 
@@ -248,6 +250,8 @@ void task_set_launch(struct local_task *t, const char *launch, size_t len);
 /* T has ended as told; informs the host. MESSAGE may be NULL. */
 void task_end(struct engine_local *e, struct local_task *t, enum engine_event_kind kind,
               const char *message);
+/* Was RECORD, of a launch or an end, written in an earlier boot? Those of older releases say no. */
+bool task_past_boot(const struct engine_local *e, const char *record, size_t len);
 /* Ends T by its exit record, DATA. */
 void task_end_by_record(struct engine_local *e, struct local_task *t, const char *data, size_t len);
 /* Reads the exit record of INTENT; -ENOENT when there is none. */

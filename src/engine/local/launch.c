@@ -285,6 +285,7 @@ int launch_compose(const struct engine_local *e, const struct engine_start *star
     if (r < 0)
         return r;
     record_add(record, "intent", start->intent);
+    record_add(record, "boot_id", e->boot_id);
     add_folders(&c);
     add_view(&c);
     add_devices(&c);

@@ -222,10 +222,16 @@ void task_end(struct engine_local *e, struct local_task *t, enum engine_event_ki
     }
 }
 
+bool task_past_boot(const struct engine_local *e, const char *record, size_t len)
+{
+    const char *boot = record_get(record, len, "boot_id");
+
+    return boot && e->boot_id && strcmp(boot, e->boot_id) != 0;
+}
+
 void task_end_by_record(struct engine_local *e, struct local_task *t, const char *data, size_t len)
 {
     const char *kind = record_get(data, len, "kind");
-    const char *boot = record_get(data, len, "boot_id");
     _cleanup_free_ char *message = NULL;
 
     if (record_get(data, len, "message"))
@@ -237,9 +243,13 @@ void task_end_by_record(struct engine_local *e, struct local_task *t, const char
     t->started_ms = record_get_i64(data, len, "started_boot_ms", t->started_ms);
     t->ended_ms = record_get_i64(data, len, "ended_boot_ms", 0);
     busy_by_cpu(t, record_get_i64(data, len, "cpu_ns", 0), t->ended_ms);
-    /* Times of another boot mean nothing on this one's clock. */
-    if (boot && e->boot_id && strcmp(boot, e->boot_id) != 0)
+    t->past_boot = task_past_boot(e, data, len);
+    if (t->past_boot) { /* its times mean nothing on this boot's clock */
+        t->ran_ms = t->started_ms > 0 && t->ended_ms > t->started_ms
+                        ? t->ended_ms - t->started_ms
+                        : 0;
         t->ended_ms = clock_boot_ms();
+    }
     if (kind && strcmp(kind, "refused") == 0)
         task_end(e, t, ENGINE_REFUSED, message);
     else if (kind && strcmp(kind, "lost") == 0)
