@@ -54,7 +54,7 @@ def test_the_machine_goes_down():
     wait = "until [ -e $ALLOT_CHECKPOINT_DIR/go ]; do sleep 0.1; done"
     jobs["ends"] = server.submit(team="default", command=["sh", "-c", wait], gpus=1)["id"]
     for job in jobs.values():
-        server.wait_state(job, "running")
+        wait_for("the task to run", lambda j=job: server.workload(j)["started_at"])
     server.kill()
     time.sleep(RUN_S)
     with open(f"{server.data}/checkpoints/{jobs['ends']}/go", "w"):
