@@ -2,6 +2,7 @@
 /* What tests ask and tell: clock, failures, sums. */
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -42,6 +43,13 @@ void dbl_uuid_text(const uint8_t uuid[16], char text[48])
                        i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", uuid[i]);
 }
 
+const char *dbl_file(void)
+{
+    const char *file = getenv(DBL_FILE_ENV);
+
+    return file ? file : DBL_FILE_DEFAULT;
+}
+
 const struct dbl_config *dbl_config(struct dbl_shared *sh)
 {
     return &sh->config;
@@ -50,6 +58,11 @@ const struct dbl_config *dbl_config(struct dbl_shared *sh)
 const struct dbl_device_info *dbl_info(struct dbl_shared *sh, uint32_t index)
 {
     return &sh->devices[index].info;
+}
+
+void dbl_describe(struct dbl_shared *sh, uint32_t index, const struct dbl_device_info *info)
+{
+    sh->devices[index].info = *info;
 }
 
 void dbl_advance(struct dbl_shared *sh, uint64_t ns)

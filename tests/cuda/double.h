@@ -13,8 +13,9 @@
  *     program; nvidia-smi-like tools; as many processes as you like
  *     cuda-double show gpus
  *
- * Every process that names the same file sees the same devices. Without ALLOT_DOUBLE_FILE cuInit
- * answers CU_NO_DEVICE. The functions below do the same from C (link cuda_double_dep).
+ * Every process that names the same file sees the same devices. Without ALLOT_DOUBLE_FILE it is
+ * the file of the simulated node that a task runs on; where there is none cuInit answers
+ * CU_NO_DEVICE. The functions below do the same from C (link cuda_double_dep).
  *
  * Modes
  *   timeslice  processes take turns of `quantum_ns`; one whose work ends early gives way at once
@@ -93,6 +94,7 @@
 
 #define DBL_DEVICES 16
 #define DBL_FILE_ENV "ALLOT_DOUBLE_FILE"
+#define DBL_FILE_DEFAULT "/run/allot/gpu/devices" /* where a task finds its node's devices */
 
 enum dbl_mode { DBL_TIMESLICE, DBL_MPS, DBL_BENCH };
 enum dbl_clock { DBL_CLOCK_REAL, DBL_CLOCK_VIRTUAL };
@@ -161,11 +163,17 @@ struct dbl_shared;
 /* A machine with one device of 80 GiB and 108 SMs, time slices of 2 ms, a real clock. */
 extern const struct dbl_config dbl_config_default;
 
+/* The file that this process is to use. */
+const char *dbl_file(void);
+
 /* Makes FILE, which must not exist. 0, -EINVAL for a bad config, or what the system says. */
 int dbl_create(const char *file, const struct dbl_config *config);
 
 /* Maps FILE, once for each process: ever the same answer. Never unmapped. -EBADF: not of ours. */
 int dbl_open(const char *file, struct dbl_shared **ret_shared);
+
+/* Describes device INDEX otherwise than the configuration does, before anybody uses it. */
+void dbl_describe(struct dbl_shared *sh, uint32_t index, const struct dbl_device_info *info);
 
 /* The configuration, and device INDEX. */
 const struct dbl_config *dbl_config(struct dbl_shared *sh);

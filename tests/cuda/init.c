@@ -106,13 +106,12 @@ static const _Atomic uint32_t *alive_page(void)
 
 static cu_result init(void)
 {
-    const char *file = getenv(DBL_FILE_ENV);
     const _Atomic uint32_t *alive;
     int injected;
 
     if (driver.initialised) /* and not alive: a child of the process that was */
         return CU_NOT_INITIALIZED;
-    if (file == NULL || dbl_open(file, &driver.sh) < 0)
+    if (dbl_open(dbl_file(), &driver.sh) < 0)
         return CU_NO_DEVICE;
     injected = dbl_injected(driver.sh, DBL_FAIL_INIT);
     if (injected != 0)

@@ -85,11 +85,10 @@ nvml_result nvml_begin(const struct nvml_device *device, uint32_t *ret_index)
 
 nvml_result nvmlInit_v2(void)
 {
-    const char *file = getenv(DBL_FILE_ENV);
     nvml_result result = NVML_OK;
 
     pthread_mutex_lock(&library.mutex);
-    if (library.sh == NULL && (file == NULL || dbl_open(file, &library.sh) < 0))
+    if (library.sh == NULL && dbl_open(dbl_file(), &library.sh) < 0)
         result = NVML_DRIVER_NOT_LOADED;
     else
         library.users++;

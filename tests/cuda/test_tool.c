@@ -48,6 +48,30 @@ static void test_create_and_show(void **state)
     assert_non_null(strstr(text, "device 1 GPU-"));
 }
 
+static void test_devices_of_their_own_kind(void **state)
+{
+    char text[2048];
+
+    unlink(file);
+    assert_int_equal(tool("create",
+                          "--context 100MiB"
+                          " --device GPU-00112233-4455-6677-8899-aabbccddeeff,85899345920,H100"
+                          " --device 'GPU-10112233-4455-6677-8899-aabbccddeeff,1048576,L4 small'",
+                          text, sizeof(text)),
+                     0);
+    assert_int_equal(tool("show", "", text, sizeof(text)), 0);
+    assert_non_null(strstr(text, "device 0 GPU-00112233-4455-6677-8899-aabbccddeeff H100: 0 of "
+                                 "85899345920 bytes"));
+    assert_non_null(strstr(text, "device 1 GPU-10112233-4455-6677-8899-aabbccddeeff L4 small: 0 of "
+                                 "1048576 bytes"));
+    unlink(file);
+    assert_int_equal(tool("create", "--device GPU-1,5,H100", text, sizeof(text)), 2);
+    assert_int_equal(tool("create",
+                          "--device GPU-00112233-4455-6677-8899-aabbccddeeff,0,H100", text,
+                          sizeof(text)),
+                     2);
+}
+
 static void test_says_what_is_wrong(void **state)
 {
     struct stat status;
@@ -68,6 +92,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_create_and_show),
+        cmocka_unit_test(test_devices_of_their_own_kind),
         cmocka_unit_test(test_says_what_is_wrong),
     };
     int failed;

@@ -10,12 +10,14 @@
 #include "base/err.h"
 #include "base/qty.h"
 #include "double.h"
+#include "gpu/uuid.h"
 
 static const char usage[] =
     "usage: cuda-double create FILE [--devices N] [--memory 80GiB] [--reserved 0] [--sms 108]\n"
     "           [--mode timeslice|mps|bench] [--clock real|virtual] [--context 300MiB]\n"
     "           [--quantum NS] [--switch NS] [--window NS] [--lag NS] [--copy BYTES/S]\n"
     "           [--pagein BYTES/S] [--host-copies yes] [--name NAME]\n"
+    "           [--device UUID,BYTES,NAME]...  each adds one, in place of --devices\n"
     "       cuda-double advance FILE NS     moves the virtual clock\n"
     "       cuda-double actors FILE N       threads that the virtual clock waits for\n"
     "       cuda-double fail FILE KIND NTH CODE\n"
@@ -97,18 +99,60 @@ static bool set_option(struct dbl_config *config, const char *name, const char *
     return set_number(config, name, text);
 }
 
+/* TEXT is "UUID,BYTES,NAME". */
+static bool read_device(const char *text, struct dbl_device_info *ret_info)
+{
+    char uuid[GPU_UUID_TEXT];
+    int name = 0;
+
+    *ret_info = (struct dbl_device_info){0};
+    if (sscanf(text, "%40[^,],%" SCNu64 ",%n", uuid, &ret_info->memory, &name) != 2 || name == 0 ||
+        gpu_uuid_parse(uuid, ret_info->uuid) < 0 || ret_info->memory == 0)
+        return false;
+    return snprintf(ret_info->name, sizeof(ret_info->name), "%s", text + name) <
+           (int)sizeof(ret_info->name);
+}
+
+/* Devices that are described one by one; the rest of them is as the configuration has it. */
+static int describe(const char *file, const struct dbl_device_info *infos, uint32_t count)
+{
+    struct dbl_shared *sh;
+    int error = dbl_open(file, &sh);
+
+    for (uint32_t i = 0; error == 0 && i < count; i++) {
+        struct dbl_device_info info = *dbl_info(sh, i);
+
+        memcpy(info.uuid, infos[i].uuid, sizeof(info.uuid));
+        memcpy(info.name, infos[i].name, sizeof(info.name));
+        info.memory = infos[i].memory;
+        dbl_describe(sh, i, &info);
+    }
+    return error;
+}
+
 static int create(const char *file, int count, char **options)
 {
     struct dbl_config config = dbl_config_default;
+    struct dbl_device_info infos[DBL_DEVICES];
+    uint32_t described = 0;
     int error;
 
     for (int i = 0; i < count; i += 2) {
+        bool device = strcmp(options[i], "--device") == 0;
+
         if (i + 1 == count)
             return wrong(options[i], "needs a value");
-        if (!set_option(&config, options[i], options[i + 1]))
+        if (device && described == DBL_DEVICES)
+            return wrong(options[i + 1], "one device more than can be simulated");
+        if (device ? !read_device(options[i + 1], &infos[described++])
+                   : !set_option(&config, options[i], options[i + 1]))
             return wrong(options[i], "no such option, or not a value for it");
     }
+    if (described > 0)
+        config.devices = described;
     error = dbl_create(file, &config);
+    if (error == 0)
+        error = describe(file, infos, described);
     return error == 0 ? 0 : wrong(file, strerror(-error));
 }
 
