@@ -145,11 +145,21 @@ static const char *labels_text(struct cli *cli, struct json_object *node)
     return cli_safe(cli, strbuf_str(&b));
 }
 
+/* What the backend of sharing enforces of a part of a GPU. */
+static const char *sharing_text(struct cli *cli, const char *backend)
+{
+    if (backend && strcmp(backend, "none") == 0)
+        return "none: parts of a GPU are counted, not enforced";
+    if (backend && strcmp(backend, "shim") == 0)
+        return "shim: memory of a part is capped, its computing is not";
+    return cli_safe(cli, backend);
+}
+
 static int run_show(struct cli *cli, const struct cli_args *args)
 {
     _cleanup_json_ struct json_object *n = NULL;
     struct err err = ERR_INIT;
-    const char *state, *sharing, *window;
+    const char *state, *window;
 
     if (cli_get(cli, cli_path(cli, "/v1/nodes/%s", args->operands.items[0]), &n, &err) < 0)
         return cli_fail(cli, &err);
@@ -158,7 +168,6 @@ static int run_show(struct cli *cli, const struct cli_args *args)
         return 0;
     }
     state = cli_node_state(cli, n);
-    sharing = cli_json_text(n, "sharing");
     fprintf(cli->out, "%s  %s\n",
             cli_colored(cli, cli_safe(cli, cli_json_text(n, "name")), CLI_BOLD),
             cli_colored(cli, state, cli_state_color(state)));
@@ -167,10 +176,7 @@ static int run_show(struct cli *cli, const struct cli_args *args)
     cli_field(cli, "used", cli_milli_text(cli, cli_json_milli(n, "gpu_used", MODEL_UNLIMITED)));
     cli_field(cli, "cpu", cli_safe(cli, cli_json_text(n, "cpu")));
     cli_field(cli, "memory", cli_memory_text(cli, n, "memory"));
-    cli_field(cli, "sharing",
-              sharing && strcmp(sharing, "none") == 0
-                  ? "none: parts of a GPU are counted, not enforced"
-                  : cli_safe(cli, sharing));
+    cli_field(cli, "sharing", sharing_text(cli, cli_json_text(n, "sharing")));
     cli_field(cli, "limits", cli_safe(cli, cli_json_text(n, "limits")));
     cli_field(cli, "isolation", cli_safe(cli, cli_json_text(n, "isolation")));
     cli_field(cli, "labels", labels_text(cli, n));

@@ -6,6 +6,7 @@
  * threads hand in a request (queue.c) and wake it. Files by subject:
  *   engine.c   create, attach, destroy, the loop, the port's table
  *   launch.c   composing a launch record
+ *   share.c    what tasks see of the driver of their devices
  *   start.c    from a request to a launch; spawn.c  from a launch to a watched supervisor
  *   watch.c    messages, deaths, usage, stop
  *   adopt.c    reconcile
@@ -155,6 +156,9 @@ struct settings {
     const char *const *forbid; /* folders of the platform */
     bool allow_unsandboxed;
     const char *no_sandbox; /* why there is none, or NULL */
+    const char *driver_path; /* libcuda.so.1 of the devices, NULL = none is shown to tasks */
+    const char *sim_file;    /* what the driver of simulated devices keeps them in, or NULL */
+    const char *shim_path;   /* NULL = parts of devices are not enforced */
     void (*step)(void *ctx, const char *step);
     void *step_ctx;
 };
@@ -217,6 +221,20 @@ int launch_compose(const struct engine_local *e, const struct engine_start *star
                    const struct model_launch *launch, const struct image *image,
                    struct strbuf *record, struct err *err);
 
+/* share.c */
+/* Finds driver and shim, once it is known whether there are sandboxes; the node says so. */
+void share_find(struct engine_local *e);
+/* Does START, in an IMAGE or on the machine's root, get a driver put into its sandbox? */
+bool share_has_driver(const struct engine_local *e, const struct engine_start *start, bool image);
+/* Adds to RECORD what the supervisor puts there, and the parts that START holds. */
+void share_compose(const struct engine_local *e, const struct engine_start *start, bool image,
+                   struct strbuf *record);
+/* Memory that START may use of its first device. 0: it has none. */
+int64_t share_memory_bytes(const struct engine_local *e, const struct engine_start *start);
+/* Appends the devices of START as CUDA_VISIBLE_DEVICES has them. */
+void share_visible(const struct engine_local *e, const struct engine_start *start,
+                   struct strbuf *ret_uuids);
+
 /* start.c */
 /* Takes R over. */
 void start_handle(struct engine_local *e, struct request *r);
@@ -238,6 +256,8 @@ int surroundings_find(struct engine_local *e, const struct engine_local_config *
                       struct err *err);
 /* Tries the sandbox and the control groups with a real task; corrects what was found. */
 void surroundings_try(struct engine_local *e);
+/* Path of what is installed with this program under NAME, NULL = it is not; in E's arena. */
+const char *surroundings_part(struct engine_local *e, const char *name);
 
 /* watch.c */
 void reaper_free(struct engine_local *e, struct reaper *r);

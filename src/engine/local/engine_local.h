@@ -56,6 +56,8 @@ struct engine_local_config {
     int32_t label_count;
     const char *devices;        /* NULL = what NVML finds; "8xH100" simulated; "auto:8xH100" */
     const char *supervise_path; /* default: beside this program, then libexec */
+    const char *share_library;  /* default: liballot-share.so, likewise; without it parts of GPUs
+                                   are not enforced */
     const char *bwrap_path;     /* default: bwrap in /usr/bin, /usr/local/bin, /bin */
     const char *images_dir;     /* default: DATA/images */
     const char *checkpoint_dir; /* default: DATA/checkpoints */

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "allot/share.h"
 #include "base/cleanup.h"
 #include "engine/local/engine.h"
 #include "engine/local/identity.h"
@@ -19,6 +20,7 @@
 
 #define PLACE_WORK "/home/task"
 #define PLACE_CHECKPOINT "/run/allot/checkpoint"
+#define PLACE_DRIVER SHARE_FOLDER "/lib"
 #define REPORT_NAME ".allot-report"
 #define MASTER_PORT_FIRST 20000
 #define MASTER_PORT_COUNT 10000
@@ -77,12 +79,9 @@ static void add_device_env(struct composer *c)
     model_devices_format(c->start->devices, c->start->device_count, &indices);
     set_env(c, "ALLOT_DEVICES", strbuf_str(&indices));
     set_env_i64(c, "ALLOT_GPU_MILLI", charge(c));
-    for (int32_t i = 0; i < c->start->device_count; i++) {
-        const struct model_device *d = device_at(c, i);
-
-        if (d && !d->simulated)
-            strbuf_addf(&uuids, "%s%s", uuids.len ? "," : "", d->uuid);
-    }
+    if (c->start->device_count > 0)
+        set_env_i64(c, "ALLOT_GPU_MEMORY", share_memory_bytes(c->e, c->start));
+    share_visible(c->e, c->start, &uuids);
     set_env(c, "CUDA_VISIBLE_DEVICES", strbuf_str(&uuids));
     set_env(c, "NVIDIA_VISIBLE_DEVICES", uuids.len ? uuids.data : "void");
 }
@@ -129,9 +128,37 @@ static void add_image_env(struct composer *c)
     }
 }
 
+/* What the workload, or else its image, sets KEY to; NULL: neither does. */
+static const char *asked_env(const struct composer *c, const struct model_launch_group *g,
+                             const char *key)
+{
+    size_t n = strlen(key);
+
+    for (int32_t i = 0; i < g->env_count; i++)
+        if (strcmp(g->env[i].key, key) == 0)
+            return g->env[i].value;
+    for (size_t i = 0; c->image && c->image->env && c->image->env[i]; i++)
+        if (strncmp(c->image->env[i], key, n) == 0 && c->image->env[i][n] == '=')
+            return c->image->env[i] + n + 1;
+    return NULL;
+}
+
+/* The driver's place comes before the folders that a workload names itself. */
+static void add_driver_env(struct composer *c, const struct model_launch_group *g)
+{
+    static const char key[] = "LD_LIBRARY_PATH";
+    const char *own = asked_env(c, g, key);
+
+    if (!share_has_driver(c->e, c->start, c->image != NULL))
+        return;
+    set_env(c, key,
+            own && own[0] ? arena_printf(&c->arena, PLACE_DRIVER ":%s", own) : PLACE_DRIVER);
+}
+
 static void add_environment(struct composer *c, const struct model_launch_group *g)
 {
     add_platform_env(c);
+    add_driver_env(c, g);
     for (int32_t i = 0; i < g->env_count; i++)
         set_env(c, g->env[i].key, g->env[i].value);
     add_gang_env(c);
@@ -289,6 +316,7 @@ int launch_compose(const struct engine_local *e, const struct engine_start *star
     add_folders(&c);
     add_view(&c);
     add_devices(&c);
+    share_compose(e, start, image != NULL, record);
     add_limits(&c);
     r = add_command(&c, &launch->groups[start->group], err);
     if (r == 0)

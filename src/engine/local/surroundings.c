@@ -41,27 +41,30 @@ static const char *find_program(const char *const *candidates)
     return NULL;
 }
 
-static int find_supervisor(struct engine_local *e, const char *given, struct err *err)
+/* Beside the program, as in a build folder, or in the folder for such parts. */
+const char *surroundings_part(struct engine_local *e, const char *name)
 {
     char self[LINK_MAX_BYTES];
     ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
     struct arena *a = &e->arena;
     char *slash;
 
-    if (given) {
-        e->settings.supervise_path = arena_strdup(a, given);
-    } else {
-        self[n > 0 ? n : 0] = '\0';
-        slash = strrchr(self, '/');
-        if (slash)
-            *slash = '\0';
-        e->settings.supervise_path = find_program((const char *const[]){
-            arena_printf(a, "%s/allot-supervise", self),
-            arena_printf(a, "%s/../libexec/allot/allot-supervise", self),
-            arena_printf(a, "%s/src/engine/local/allot-supervise", self), /* a build folder */
-            NULL});
-    }
-    if (e->settings.supervise_path == NULL || access(e->settings.supervise_path, X_OK) < 0)
+    self[n > 0 ? n : 0] = '\0';
+    slash = strrchr(self, '/');
+    if (slash)
+        *slash = '\0';
+    return find_program(
+        (const char *const[]){arena_printf(a, "%s/%s", self, name),
+                              arena_printf(a, "%s/../libexec/allot/%s", self, name), NULL});
+}
+
+static int find_supervisor(struct engine_local *e, const char *given, struct err *err)
+{
+    struct settings *s = &e->settings;
+
+    s->supervise_path =
+        given ? arena_strdup(&e->arena, given) : surroundings_part(e, "allot-supervise");
+    if (s->supervise_path == NULL || access(s->supervise_path, X_OK) < 0)
         return err_set(err, -ENOENT, ERR_NOT_FOUND, NULL, "install it beside allot",
                        "program 'allot-supervise' was not found");
     return 0;
@@ -217,7 +220,7 @@ static void describe_node(struct engine_local *e, const struct engine_local_conf
     n->devices = e->devices.devices;
     n->device_count = e->devices.count;
     n->gpu_type = e->devices.count > 0 ? e->devices.devices[0].type : NULL;
-    n->sharing = "none";
+    n->sharing = "none"; /* see share_find() */
     n->limits = e->cgroups.limits;
     if (sched_getaffinity(0, sizeof(cpus), &cpus) == 0)
         n->cpu_milli = (int64_t)CPU_COUNT(&cpus) * MILLI_PER_CPU;
@@ -240,6 +243,8 @@ int surroundings_find(struct engine_local *e, const struct engine_local_config *
     if (r < 0)
         return r;
     s->bwrap_path = c->bwrap_path ? arena_strdup(&e->arena, c->bwrap_path) : find_program(bwraps);
+    s->shim_path = c->share_library ? arena_strdup(&e->arena, c->share_library)
+                                    : surroundings_part(e, "liballot-share.so");
     s->log_bytes = positive_or(c->log_bytes, ENGINE_LOCAL_LOG_BYTES);
     s->tmp_bytes = positive_or(c->tmp_bytes, ENGINE_LOCAL_TMP_BYTES);
     s->pids_max = positive_or(c->pids_max, ENGINE_LOCAL_PIDS);
@@ -324,4 +329,5 @@ void surroundings_try(struct engine_local *e)
                  s->allow_unsandboxed ? "run as plain processes" : "refused");
     if (e->devices.notice)
         log_warn("%s", e->devices.notice);
+    share_find(e);
 }

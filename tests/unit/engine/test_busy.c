@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who kept real devices busy: tasks in their sandboxes on the simulated driver. */
+/* Tasks in their sandboxes on the simulated driver: who kept devices busy, and what parts give. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -59,6 +59,7 @@ static void node_with_driver(enum dbl_mode mode)
     setenv(DBL_FILE_ENV, file, 1);
     f->config.devices = NULL;
     f->config.workdir_roots = roots;
+    f->config.share_library = getenv("ALLOT_SHARE_LIBRARY");
     fixture_up(f);
     assert_int_equal(fixture_wait(f, NULL, ENGINE_NODE).devices, 2);
 }
@@ -69,7 +70,7 @@ static void begin(int n, const char *script, uint16_t device, int32_t milli)
     f->workloads[n].workdir = work;
     f->workloads[n].env[0] = (struct model_pair){"LD_LIBRARY_PATH", work};
     f->workloads[n].env[1] = (struct model_pair){DBL_FILE_ENV, file};
-    f->workloads[n].env_count = 2;
+    f->workloads[n].env_count = f->workloads[n].env[2].key ? 3 : 2;
     f->request.device_milli = milli;
     f->devices[0] = device;
     fixture_script(f, n, script);
@@ -165,12 +166,45 @@ static void sums_go_on_after_a_restart(void **state)
     assert_true(s.busy_ns - intent.busy_ns <= s.known_ns - intent.known_ns);
 }
 
+/* 80 GiB: a quarter is 20, of which a context is taken to have 500 MiB. */
+static void a_part_of_a_device_is_no_more(void **state)
+{
+    NEED_ROOT();
+    node_with_driver(DBL_TIMESLICE);
+    begin(1, "./gpu_worker 0 19981", 0, 250);
+    begin(2, "./gpu_worker 0 19980", 0, 250);
+    begin(3, "./gpu_worker 0 81000", 1, 1000);
+    for (int n = 1; n <= 3; n++) {
+        char intent[MODEL_INTENT_MAX];
+
+        snprintf(intent, sizeof(intent), "%d.0.0", n);
+        fixture_wait_log(f, intent, "ready");
+        assert_string_equal(fixture_log(f, intent), n == 1 ? "refused\nready\n" : "ready\n");
+    }
+}
+
+/* Whatever name of the driver a program loads: the machine's own is covered by the shim. */
+static void the_machines_own_driver_is_covered(void **state)
+{
+    NEED_ROOT();
+    node_with_driver(DBL_TIMESLICE);
+    f->workloads[1].env[2] = (struct model_pair){"DRIVER", getenv("ALLOT_CUDA_LIBRARY")};
+    begin(1,
+          "cd /run/allot/gpu; cmp $DRIVER lib/libcuda.so.1 && ! cmp -s $DRIVER libcuda.so &&"
+          " echo covered",
+          0, 500);
+    fixture_wait(f, "1.0.0", ENGINE_EXITED);
+    assert_string_equal(fixture_log(f, "1.0.0"), "covered\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(whoever_keeps_a_device_busy_is_charged, set_up, tear_down),
         cmocka_unit_test_setup_teardown(clients_of_mps_are_not_known, set_up, tear_down),
         cmocka_unit_test_setup_teardown(sums_go_on_after_a_restart, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_part_of_a_device_is_no_more, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_machines_own_driver_is_covered, set_up, tear_down),
     };
 
     return cmocka_run_group_tests_name("engine busy", tests, NULL, NULL);

@@ -157,6 +157,7 @@ static void the_environment_is_the_platforms_and_the_workloads_alone(void **stat
     assert_prints("env | sort",
                   "ALLOT_CHECKPOINT_DIR=/run/allot/checkpoint\n"
                   "ALLOT_DEVICES=2,3\n"
+                  "ALLOT_GPU_MEMORY=85899345920\n"
                   "ALLOT_GPU_MILLI=2000\n"
                   "ALLOT_NODE_LIST=node\n"
                   "ALLOT_RANK=0\n"

@@ -10,6 +10,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "allot/share.h"
 #include "base/arena.h"
 #include "base/cleanup.h"
 #include "base/io.h"
@@ -21,6 +22,7 @@
 #define FD_WORK 6
 #define FD_WORKDIR 7
 #define FD_CHECKPOINT 8
+#define FD_AGENT 9
 #define FD_FIRST_FREE 16
 
 struct args VEC_BODY(const char *);
@@ -89,6 +91,31 @@ static void add_cover(struct build *b, const char *place)
     add2(b, "--tmpfs", place);
 }
 
+/* Where programs find the driver of their devices, and the shim finds what belongs to it. */
+static void add_driver(struct build *b)
+{
+    const char *driver = field(b, "driver"), *file = field(b, "driver_file");
+    const char *shim = field(b, "shim"), *over = field(b, "shim_over");
+
+    if (driver == NULL)
+        return;
+    add_parents(b, SHARE_FOLDER);
+    add2(b, "--perms", "0755");
+    add2(b, "--tmpfs", SHARE_FOLDER);
+    add2(b, "--perms", "0755");
+    add2(b, "--dir", SHARE_FOLDER "/lib");
+    add3(b, "--ro-bind", shim ? shim : driver, SHARE_FOLDER "/lib/libcuda.so.1");
+    if (file)
+        add3(b, "--bind", file, SHARE_FOLDER "/devices");
+    if (shim) {
+        add3(b, "--ro-bind", driver, SHARE_DRIVER);
+        add3(b, "--ro-bind-fd", arena_printf(&b->arena, "%d", FD_AGENT), SHARE_SOCKET);
+    }
+    if (shim && over)
+        add3(b, "--ro-bind", shim, over);
+    add2(b, "--remount-ro", SHARE_FOLDER);
+}
+
 static void add_mounts(struct build *b)
 {
     const char *root = field(b, "root"), *v;
@@ -111,6 +138,7 @@ static void add_mounts(struct build *b)
     }
     for (it = 0; (v = record_next(b->s->data, b->s->len, "device", &it));)
         add3(b, "--dev-bind", v, v);
+    add_driver(b);
     add_folder(b, b->s->folders->work, FD_WORK, field(b, "work_at"));
     add_folder(b, b->s->folders->workdir, FD_WORKDIR, field(b, "workdir"));
     add_folder(b, b->s->folders->checkpoint, FD_CHECKPOINT, field(b, "checkpoint_at"));
@@ -148,7 +176,8 @@ static int place_descriptors(const struct sandbox *s)
                  {-2, INSIDE_FD_SELF},
                  {s->folders->work, FD_WORK},
                  {s->folders->workdir, FD_WORKDIR},
-                 {s->folders->checkpoint, FD_CHECKPOINT}};
+                 {s->folders->checkpoint, FD_CHECKPOINT},
+                 {s->agent, FD_AGENT}};
     int held[ARRAY_LEN(moves)];
 
     for (size_t i = 0; i < ARRAY_LEN(moves); i++) {

@@ -10,7 +10,9 @@
  *   - empty: everything the engine lists in `hide`. On the machine's root that is /home, /root,
  *     /run (sockets of root's daemons), /var/tmp, /var/log, /var/spool, /var/backups, and the
  *     platform's data folder (store, other tasks, other workloads' checkpoints);
- *   - its own folder as /home/task, its checkpoint folder, the workdir it asked for.
+ *   - its own folder as /home/task, its checkpoint folder, the workdir it asked for;
+ *   - in /run/allot/gpu, which nobody can write to: the driver of its devices, or, if it holds
+ *     parts of them, the shim as that, the agent's socket, and the driver for the shim.
  * Namespaces: mount, pid, ipc, uts, cgroup, and (by the init process) user. The network is the
  * machine's: services listen on it.
  */
@@ -32,6 +34,7 @@ struct sandbox {
     int launch;  /* launch record opened anew (not the locked one) */
     int control; /* init's end of the control socket */
     int log;     /* write end of the log's pipe */
+    int agent;   /* socket of the sharing region, or -1 */
 };
 
 /*

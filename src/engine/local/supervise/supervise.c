@@ -30,6 +30,7 @@
 #include "engine/local/supervise/folders.h"
 #include "engine/local/supervise/sandbox.h"
 #include "engine/local/supervise/session.h"
+#include "engine/local/supervise/share.h"
 
 #define REASON_BYTES 768
 #define GONE_TIMEOUT_MS 10000
@@ -57,6 +58,7 @@ struct supervise {
     size_t len;
     struct cgroup_set cgroups;
     struct folders folders;
+    struct gpu_region *region; /* of a task that holds parts of devices, or NULL */
     struct log_writer log;
     int engine, listener, init, log_pipe, signals;
     pid_t monitor;
@@ -456,6 +458,7 @@ static int finish(struct supervise *s)
     hear_init_out(s); /* who init is, for one */
     wait_until_gone(s);
     hear_init_out(s);
+    gpu_region_close(s->region);
     drain_log(s);
     compose_record(s);
     log_writer_done(&s->log);
@@ -518,6 +521,7 @@ static void loop(struct supervise *s)
             {.fd = s->log_pipe, .events = POLLIN},
             {.fd = s->engine, .events = POLLIN},
             {.fd = s->listener, .events = POLLIN},
+            {.fd = s->region ? gpu_region_fd(s->region) : -1, .events = POLLIN},
         };
 
         if (poll(p, ARRAY_LEN(p), timeout_ms(s)) < 0 && errno != EINTR)
@@ -534,6 +538,8 @@ static void loop(struct supervise *s)
             take_engine_message(s);
         if (p[4].revents)
             accept_engine(s);
+        if (p[5].revents)
+            gpu_region_serve(s->region);
         if (step_awaited(s) && clock_boot_ms() >= s->stop_next_ms)
             take_step(s, s->stop + 1);
         tell_init(s);
@@ -567,7 +573,8 @@ static int start_sandbox(struct supervise *s, int control, int log, struct err *
                           .folders = &s->folders,
                           .cgroups = &s->cgroups,
                           .control = control,
-                          .log = log};
+                          .log = log,
+                          .agent = -1};
     _cleanup_close_ int launch = openat(s->dirfd, CONTROL_LAUNCH, O_RDONLY | O_CLOEXEC);
     int r;
 
@@ -576,12 +583,15 @@ static int start_sandbox(struct supervise *s, int control, int log, struct err *
     box.launch = launch;
     r = cgroup_create(&s->cgroups, &limits, err);
     if (r == 0)
+        r = share_open(s->data, s->len, &s->region, &box.agent, err);
+    if (r == 0)
         r = folders_open(s->data, s->len, s->dirfd, &s->folders, err);
     if (r == 0)
         r = sandbox_start(&box, &s->monitor, err);
     cleanup_close(&s->folders.work);
     cleanup_close(&s->folders.workdir);
     cleanup_close(&s->folders.checkpoint);
+    cleanup_close(&box.agent);
     return r;
 }
 

@@ -1,0 +1,188 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+# test: timeout=120
+"""Parts of GPUs are parts: what programs of tasks see of the memory of simulated devices."""
+import os
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import tap  # noqa: E402
+from e2e.harness import BUILD, Server, equal, expect, wait_for  # noqa: E402
+
+GIB = 1 << 30
+CONTEXT = 300 << 20
+
+# What a program does that uses the driver.
+DRIVER = r"""
+import ctypes, os, sys, time
+cuda = ctypes.CDLL("libcuda.so.1")
+def call(name, *args):
+    code = getattr(cuda, name)(*args)
+    if code not in (0, 2):
+        sys.exit(f"{name}: {code}")
+    return code
+def number(name, *args, of=ctypes.c_size_t):
+    value = of()
+    call(name, ctypes.byref(value), *args)
+    return value.value
+def take(size):
+    # 0, or 2 for "out of memory"
+    return call("cuMemAlloc_v2", ctypes.byref(ctypes.c_uint64()), ctypes.c_size_t(size))
+def context(device=0):
+    return call("cuCtxCreate_v2", ctypes.byref(ctypes.c_void_p()), 0, device)
+def info():
+    free, total = ctypes.c_size_t(), ctypes.c_size_t()
+    call("cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(total))
+    return free.value, total.value
+call("cuInit", 0)
+"""
+
+server = Server(simulate="2xH100")
+
+
+def start(program, **request):
+    answer = server.call("POST", "/v1/workloads",
+                         {"team": "default", "command": ["python3", "-uc", DRIVER + program],
+                          **request})
+    equal(answer.status, 201, f"{answer.body}")
+    return answer.json["id"]
+
+
+def log_of(ident):
+    return server.allot("logs", str(ident)).stdout
+
+
+def run(program, **request):
+    """The lines that a task prints."""
+    ident = start(program, **request)
+    state = server.wait_state(ident, "succeeded", "failed")["state"]
+    equal(state, "succeeded", log_of(ident))
+    return log_of(ident).splitlines()
+
+
+def used():
+    """Bytes of each device that its driver has given."""
+    name = [n for n in os.listdir(server.data) if n.startswith("simulated-gpus.")]
+    text = subprocess.run([os.path.join(BUILD, "simulated/cuda-double"), "show",
+                           os.path.join(server.data, name[0])],
+                          check=True, capture_output=True, text=True).stdout
+    return [int(line.split(": ")[1].split()[0]) for line in text.splitlines()
+            if line.startswith("device ")]
+
+
+def test_the_node_says_what_enforces():
+    server.start()
+    equal(server.get("/v1/nodes")["nodes"][0]["sharing"], "shim")
+
+
+def test_four_quarters_cannot_take_each_others_memory():
+    taken = [start("context(); print(take(info()[0])); print(take(1)); print(*info());"
+                   "time.sleep(600)", gpu=0.25, name=f"quarter-{i}") for i in range(4)]
+    for ident in taken:
+        wait_for("a quarter to be full", lambda: len(log_of(ident).splitlines()) == 3)
+        equal(log_of(ident).split(), ["0", "2", "0", str(20 * GIB)], "all of it, and no byte more")
+    # They share a device: together they have all of it, to the byte.
+    equal(sorted(used()), [0, 80 * GIB])
+    for ident in taken:
+        server.allot("stop", str(ident), "--grace", "100ms")
+    for ident in taken:
+        server.wait_state(ident, "cancelled")
+    equal(used(), [0, 0], "what they held is free again")
+
+
+def test_a_part_by_memory_is_those_bytes():
+    equal(run("context(); print(*info())", gpu_memory="3GiB"),
+          [f"{3 * GIB - CONTEXT} {3 * GIB}"])
+
+
+def test_a_part_of_each_of_two_devices():
+    lines = run("""
+print(number("cuDeviceGetCount", of=ctypes.c_int))
+for device in 0, 1:
+    context(device)
+    print(*info())
+""", gpu=0.5, gpu_count=2)
+    equal(lines, ["2"] + [f"{40 * GIB - CONTEXT} {40 * GIB}"] * 2)
+
+
+def test_whole_devices_have_no_limit():
+    equal(run('context(); print(number("cuDeviceGetCount", of=ctypes.c_int), *info())', gpus=2),
+          [f"2 {80 * GIB - CONTEXT} {80 * GIB}"])
+
+
+# A program of its own: the driver is not usable in the child of a fork.
+CHILD = """
+import subprocess
+def child(size):
+    return subprocess.Popen(["python3", "-uc", os.environ["DRIVER"] +
+                             f"context(); print(take({size})); time.sleep(600)"],
+                            stdout=subprocess.PIPE, text=True)
+"""
+
+
+def test_processes_of_a_task_share_its_part():
+    lines = run(CHILD + """
+first = child(12 << 30)
+print(first.stdout.readline().strip())
+second = child(12 << 30)
+print(second.stdout.readline().strip())
+first.kill()
+first.wait()
+end = time.monotonic() + 30
+while True:
+    third = child(12 << 30)
+    code = third.stdout.readline().strip()
+    if code == "0" or time.monotonic() > end:
+        print(code)
+        break
+    third.kill()
+""", gpu=0.25, env={"DRIVER": DRIVER})
+    equal(lines, ["0", "2", "0"], "first, one too many, after the first was killed")
+
+
+def test_the_limit_outlives_the_server():
+    ident = start("context(); print(take(info()[0])); time.sleep(600)", gpu=0.25)
+    wait_for("it to be full", lambda: log_of(ident).split() == ["0"])
+    server.kill()
+    server.start()
+    text = server.allot("exec", str(ident), "--", "python3", "-c",
+                        DRIVER + "print(context())").stdout
+    equal(text.split(), ["2"], "not even a context is left for another process of the task")
+    server.allot("stop", str(ident), "--grace", "100ms")
+    server.wait_state(ident, "cancelled")
+
+
+def test_nothing_in_front_of_the_driver_can_be_replaced():
+    lines = run("""
+for path in "lib/libcuda.so.1", "libcuda.so", "agent", "lib", "open":
+    try:
+        os.rename("/run/allot/gpu/" + path, "/run/allot/gpu/other")
+        print(path)
+    except OSError:
+        pass
+    try:
+        open("/run/allot/gpu/" + path, "w")
+        print(path)
+    except OSError:
+        pass
+""", gpu=0.25)
+    equal(lines, [])
+
+
+def test_own_library_folders_come_after_it():
+    equal(run('print(os.environ["LD_LIBRARY_PATH"])', gpu=0.25,
+              env={"LD_LIBRARY_PATH": "/opt/mine"}), ["/run/allot/gpu/lib:/opt/mine"])
+
+
+def test_a_task_without_devices_sees_no_driver():
+    ident = start("", cpu=1)
+    equal(server.wait_state(ident, "succeeded", "failed")["state"], "failed")
+    expect("libcuda.so.1" in log_of(ident), log_of(ident))
+
+
+if __name__ == "__main__":
+    try:
+        tap.run(globals())
+    finally:
+        server.close()
