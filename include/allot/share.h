@@ -117,7 +117,7 @@ struct share_slot {
     _Atomic uint32_t taken;          /* set and cleared by the agent */
     _Atomic uint32_t obstacles;      /* SHARE_HAS_... */
     _Atomic uint64_t submits;        /* changes with each piece of work given to a device */
-    _Atomic uint32_t outstanding;    /* not zero while submitted work may still run */
+    _Atomic uint32_t outstanding;    /* devices on which submitted work may still run, a bit each */
     _Atomic uint32_t waiting;        /* devices on whose slice it waits, a bit each */
     uint64_t reserved[5];
     struct share_held devices[SHARE_DEVICES];

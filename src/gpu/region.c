@@ -53,6 +53,9 @@ struct gpu_region {
     struct watch connections[CONNECTIONS_MAX];
     uint32_t last_connection;
     struct watch processes[SHARE_SLOTS];
+    uint64_t ended_busy_ns[SHARE_DEVICES]; /* of processes that are gone */
+    uint64_t told_busy_ns[SHARE_DEVICES];
+    uint64_t seen_submits[SHARE_DEVICES]; /* at the last look, all processes together */
     void (*wake)(void *ctx);
     void *ctx;
 };
@@ -162,9 +165,20 @@ static int listen_at(struct gpu_region *g, const char *folder)
 
 /* ---- processes ---------------------------------------------------------------------------- */
 
-/* With a process goes what it may have written into slots that are nobody's. */
+static uint64_t plus(uint64_t a, uint64_t b)
+{
+    uint64_t sum;
+
+    return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
+}
+
+/* With a process goes what it may have written into slots that are nobody's. Its busy time stays
+ * the task's. */
 static void let_go(struct gpu_region *g, uint32_t slot)
 {
+    for (uint32_t d = 0; d < SHARE_DEVICES; d++)
+        g->ended_busy_ns[d] = plus(g->ended_busy_ns[d],
+                                   atomic_load(&g->counters->slots[slot].devices[d].busy_ns));
     unwatch(g, &g->processes[slot]);
     g->pids[slot] = 0;
     for (uint32_t i = 0; i < SHARE_SLOTS; i++)
@@ -467,6 +481,46 @@ void gpu_region_gate(struct gpu_region *g, bool open)
         syscall(SYS_futex, &g->limits->gate, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
+void gpu_region_beyond(struct gpu_region *g, uint32_t device, uint64_t bytes)
+{
+    atomic_store(&g->limits->devices[device].beyond, bytes);
+}
+
+void gpu_region_slice(struct gpu_region *g, uint32_t device, uint64_t end_ns)
+{
+    struct share_device *d = &g->limits->devices[device];
+
+    if (atomic_load(&d->slice_end_ns) == end_ns)
+        return;
+    atomic_store(&d->slice_end_ns, end_ns);
+    atomic_fetch_add(&d->slice_turn, 1);
+    syscall(SYS_futex, &d->slice_turn, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+void gpu_region_use(struct gpu_region *g, uint32_t device, struct gpu_region_use *ret_use)
+{
+    uint64_t busy = g->ended_busy_ns[device], submits = 0;
+    struct gpu_region_use use = {0};
+
+    for (uint32_t i = 0; i < SHARE_SLOTS; i++) {
+        struct share_slot *s = &g->counters->slots[i];
+        if (g->pids[i] == 0)
+            continue;
+        busy = plus(busy, atomic_load(&s->devices[device].busy_ns));
+        use.waits |= atomic_load(&s->waiting) >> device & 1;
+        use.working |= atomic_load(&s->outstanding) >> device & 1;
+        /* Without memory on it, a context's, there is nothing that could be submitted to it. */
+        if (atomic_load(&s->devices[device].held) > 0)
+            submits += atomic_load(&s->submits);
+    }
+    use.submitted = submits != g->seen_submits[device];
+    g->seen_submits[device] = submits;
+    if (busy > g->told_busy_ns[device])
+        g->told_busy_ns[device] = busy;
+    use.busy_ns = g->told_busy_ns[device];
+    *ret_use = use;
+}
+
 uint64_t gpu_region_held(const struct gpu_region *g, uint32_t device)
 {
     return share_ledger_held(g->limits, g->counters, device);
@@ -478,5 +532,15 @@ uint32_t gpu_region_processes(const struct gpu_region *g)
 
     for (uint32_t i = 0; i < SHARE_SLOTS; i++)
         n += g->pids[i] != 0;
+    return n;
+}
+
+uint32_t gpu_region_pids(const struct gpu_region *g, int32_t *ret_pids, uint32_t max)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < SHARE_SLOTS && n < max; i++)
+        if (g->pids[i] != 0)
+            ret_pids[n++] = g->pids[i];
     return n;
 }

@@ -14,7 +14,8 @@
  *     ... in a loop: poll(gpu_region_fd(region), POLLIN); gpu_region_serve(region);
  *     gpu_region_close(region);
  *
- * One region belongs to one thread. Units: bytes, milli-GPU.
+ * One region belongs to one thread. Units: bytes, nanoseconds, milli-GPU. DEVICE is an index below
+ * device_count.
  */
 #ifndef ALLOT_GPU_REGION_H
 #define ALLOT_GPU_REGION_H
@@ -63,5 +64,23 @@ void gpu_region_gate(struct gpu_region *region, bool open);
 uint64_t gpu_region_held(const struct gpu_region *region, uint32_t device);
 /* Processes that are attached now. */
 uint32_t gpu_region_processes(const struct gpu_region *region);
+/* Their pids as seen from here, for the driver's figures of them: at most MAX, and how many. */
+uint32_t gpu_region_pids(const struct gpu_region *region, int32_t *ret_pids, uint32_t max);
+
+/* Charges BYTES of DEVICE that the driver counts and no process accounts for. */
+void gpu_region_beyond(struct gpu_region *region, uint32_t device, uint64_t bytes);
+
+/* Lets the task submit to DEVICE until END_NS of CLOCK_BOOTTIME (SHARE_NO_SLICE: as it likes; 0:
+ * not at all), and wakes whoever waits for that. The same end once more is no news. */
+void gpu_region_slice(struct gpu_region *region, uint32_t device, uint64_t end_ns);
+
+/* What the task's processes say of their use of a device. */
+struct gpu_region_use {
+    uint64_t busy_ns; /* by ended processes too; never less than at the last look */
+    bool waits;       /* somebody waits for a slice */
+    bool working;     /* submitted work may still run */
+    bool submitted;   /* something was submitted since the last look */
+};
+void gpu_region_use(struct gpu_region *region, uint32_t device, struct gpu_region_use *ret_use);
 
 #endif

@@ -204,6 +204,32 @@ static inline void begin(void)
     CHECK(CU(cuCtxSetCurrent)(ctx) == CU_OK);
 }
 
+/* Comes in as the shim does, by hand: the socket, and descriptors of limits and counters. */
+static inline int attach(const struct machine *m, int fds[2],
+                         uint32_t *ret_slot)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct share_hello hello = {.message = SHARE_HELLO, .version = SHARE_VERSION};
+    struct share_welcome welcome;
+    char control[CMSG_SPACE(2 * sizeof(int))];
+    struct iovec part = {.iov_base = &welcome, .iov_len = sizeof(welcome)};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = control,
+                             .msg_controllen = sizeof(control)};
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s/agent", m->folder);
+    CHECK(connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0);
+    CHECK(send(fd, &hello, sizeof(hello), 0) == sizeof(hello));
+    CHECK(recvmsg(fd, &message, 0) == sizeof(welcome));
+    CHECK(welcome.message == SHARE_WELCOME && CMSG_FIRSTHDR(&message) != NULL);
+    memcpy(fds, CMSG_DATA(CMSG_FIRSTHDR(&message)), 2 * sizeof(int));
+    if (ret_slot)
+        *ret_slot = welcome.slot;
+    return fd;
+}
+
 /* A test in a process of its own: the double's file is opened once in one. */
 static inline void alone(void (*run)(void))
 {

@@ -386,34 +386,12 @@ ALONE(without_an_agent_the_policy_decides)
 
 /* ---- hostile tenants ---------------------------------------------------------------------- */
 
-static int attach(const struct machine *m, int fds[2])
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    struct share_hello hello = {.message = SHARE_HELLO, .version = SHARE_VERSION};
-    struct share_welcome welcome;
-    char control[CMSG_SPACE(2 * sizeof(int))];
-    struct iovec part = {.iov_base = &welcome, .iov_len = sizeof(welcome)};
-    struct msghdr message = {.msg_iov = &part,
-                             .msg_iovlen = 1,
-                             .msg_control = control,
-                             .msg_controllen = sizeof(control)};
-    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-
-    snprintf(address.sun_path, sizeof(address.sun_path), "%s/agent", m->folder);
-    CHECK(connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0);
-    CHECK(send(fd, &hello, sizeof(hello), 0) == sizeof(hello));
-    CHECK(recvmsg(fd, &message, 0) == sizeof(welcome));
-    CHECK(welcome.message == SHARE_WELCOME && CMSG_FIRSTHDR(&message) != NULL);
-    memcpy(fds, CMSG_DATA(CMSG_FIRSTHDR(&message)), 2 * sizeof(int));
-    return fd;
-}
-
 PROGRAM(a_tenant_cannot_raise_its_limit)
 {
     char path[64];
     int fds[2], again;
 
-    attach(m, fds);
+    attach(m, fds, NULL);
     CHECK(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], 0) == MAP_FAILED);
     CHECK(pwrite(fds[0], "x", 1, 0) < 0);
     for (int i = 0; i < 2; i++)
@@ -431,7 +409,7 @@ PROGRAM(one_process_has_one_slot)
     int fds[2];
 
     for (int i = 0; i < 300; i++) { /* more than there are slots */
-        int fd = attach(m, fds);
+        int fd = attach(m, fds, NULL);
         close(fds[0]);
         close(fds[1]);
         close(fd);
@@ -445,7 +423,7 @@ PROGRAM(nonsense_in_the_counters_goes_with_its_writer)
     pid_t pid = fork();
 
     if (pid == 0) {
-        attach(m, fds);
+        attach(m, fds, NULL);
         void *map = mmap(NULL, sizeof(struct share_counters), PROT_READ | PROT_WRITE, MAP_SHARED,
                          fds[1], 0);
         CHECK(map != MAP_FAILED);
@@ -513,7 +491,7 @@ static void greet_well(struct machine *m)
 {
     int fds[2];
 
-    attach(m, fds);
+    attach(m, fds, NULL);
 }
 
 static void enter(struct machine *m)
