@@ -9,6 +9,8 @@
  *
  *   start  -> STARTED, then EXITED;   or REFUSED (never ran);   or LOST
  *   stop   -> EXITED (also if it had exited already)
+ *   suspend -> SUSPENDED; or RESUMED with a message: it runs on, and why
+ *   resume  -> RESUMED; or EXITED, when it cannot be brought back
  *
  * An event may come twice; core ignores what it knows. An EXITED is repeated at each reconcile
  * until core calls forget(). Times are boot-clock milliseconds at the place where it happened.
@@ -43,6 +45,7 @@ struct engine_start {
     const uint16_t *devices; /* indices on the node */
     int32_t device_count;
     int32_t group, rank_in_group;
+    bool suspendable; /* it may be suspended: its programs are to meet the gate */
 };
 
 struct engine_intent {
@@ -50,6 +53,7 @@ struct engine_intent {
     enum model_task_state state; /* STARTING, RUNNING or STOPPING as core knows it */
     const uint16_t *devices;
     int32_t device_count;
+    bool suspended;            /* what it holds on devices is to lie in host memory */
     int64_t busy_ns, known_ns; /* as last reported: an engine that measures goes on from there */
 };
 
@@ -60,6 +64,9 @@ enum engine_event_kind {
     ENGINE_LOST,       /* ended without an exit record (supervisor or node died); all is gone */
     ENGINE_REFUSED,    /* could not be launched; nothing runs */
     ENGINE_USAGE,      /* busy time so far */
+    ENGINE_SUSPENDED,  /* it holds nothing on its devices any more, and HOST_BYTES for it */
+    ENGINE_RESUMED,    /* it holds its devices */
+    ENGINE_WAKE,       /* a program of a suspended task waits for its devices */
     ENGINE_RECONCILED
 };
 
@@ -80,7 +87,9 @@ struct engine_event {
      * cumulative, in GPU time: two whole devices for a second are two seconds. What is not known
      * is neither busy nor idle. */
     int64_t busy_ns, known_ns;
-    /* REFUSED, LOST, EXITED: a sentence ("out of memory"); of REFUSED what follows a newline is
+    int64_t host_bytes; /* SUSPENDED */
+    /* RESUMED: why it was not suspended, NULL when that was not asked for. REFUSED, LOST, EXITED:
+     * a sentence ("out of memory"); of REFUSED what follows a newline is
      * detail for who looks for the cause, and kept in the event alone. */
     const char *message;
 };
@@ -99,6 +108,10 @@ struct engine_ops {
     void (*start)(void *engine, const struct engine_start *start);
     /* SIGTERM, GRACE_MS, SIGKILL of everything. */
     void (*stop)(void *engine, const char *intent, int64_t grace_ms);
+    /* Moves what the task holds on devices to host memory and back. Programs go on until they call
+     * the driver. NULL both: not by this engine. */
+    void (*suspend)(void *engine, const char *intent);
+    void (*resume)(void *engine, const char *intent);
     /* Its end is durable in the store; the engine may drop its record (logs stay). */
     void (*forget)(void *engine, const char *intent);
     void (*reconcile)(void *engine, const struct engine_intent *intents, size_t count);

@@ -322,11 +322,16 @@ void core_report_handle(struct core *core, const struct engine_event *event)
         return;
     }
     if (!find(core, event->intent, &s)) {
-        if (event->kind != ENGINE_USAGE && event->kind != ENGINE_STARTED)
+        if (event->kind == ENGINE_EXITED || event->kind == ENGINE_LOST ||
+            event->kind == ENGINE_REFUSED)
             forget(core, event->intent);
         return;
     }
     switch (event->kind) {
+    case ENGINE_SUSPENDED:
+    case ENGINE_RESUMED:
+    case ENGINE_WAKE:
+        return; /* nobody has asked for that */
     case ENGINE_STARTED:
         started(core, &s, event);
         return;

@@ -544,3 +544,13 @@ uint32_t gpu_region_pids(const struct gpu_region *g, int32_t *ret_pids, uint32_t
             ret_pids[n++] = g->pids[i];
     return n;
 }
+
+uint32_t gpu_region_obstacles(const struct gpu_region *g)
+{
+    uint32_t obstacles = 0;
+
+    for (uint32_t i = 0; i < SHARE_SLOTS; i++)
+        if (g->pids[i] != 0)
+            obstacles |= atomic_load(&g->counters->slots[i].obstacles);
+    return obstacles;
+}

@@ -67,6 +67,9 @@ uint32_t gpu_region_processes(const struct gpu_region *region);
 /* Their pids as seen from here, for the driver's figures of them: at most MAX, and how many. */
 uint32_t gpu_region_pids(const struct gpu_region *region, int32_t *ret_pids, uint32_t max);
 
+/* SHARE_HAS_... of all of them: why the task could not be suspended now. */
+uint32_t gpu_region_obstacles(const struct gpu_region *region);
+
 /* Charges BYTES of DEVICE that the driver counts and no process accounts for. */
 void gpu_region_beyond(struct gpu_region *region, uint32_t device, uint64_t bytes);
 

@@ -157,6 +157,7 @@ static void reconcile_one(struct engine_local *e, const struct engine_intent *in
         t = task_new(e, intent->intent);
         t->busy_ns = intent->busy_ns;
         t->known_ns = intent->known_ns;
+        t->sleep_wanted = intent->suspended;
         t->awaited = true;
         e->awaited++;
         adopt_task(e, t);
@@ -164,6 +165,8 @@ static void reconcile_one(struct engine_local *e, const struct engine_intent *in
         engine_tell(e, t, t->end);
     } else if (t->state == RUNNING) {
         engine_tell(e, t, ENGINE_STARTED);
+        if (t->sleep == ASLEEP)
+            engine_tell(e, t, ENGINE_SUSPENDED);
     }
 }
 

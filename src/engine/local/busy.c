@@ -70,7 +70,8 @@ void busy_close(struct engine_local *e)
 
 void busy_by_cpu(struct local_task *t, int64_t cpu_ns, int64_t now_ms)
 {
-    int64_t elapsed_ns = (now_ms - t->started_ms) * NS_PER_MS, busy, known;
+    int64_t elapsed_ns = (now_ms - t->started_ms - suspend_closed_ms(t, now_ms)) * NS_PER_MS;
+    int64_t busy, known;
 
     if (!t->simulated || t->gpu_milli == 0 || t->started_ms == 0 || elapsed_ns < 0 || cpu_ns < 0)
         return;
@@ -193,6 +194,6 @@ void busy_measure(struct engine_local *e)
         return;
     read_devices(e->meter);
     while ((t = map_next(&e->tasks, &it)))
-        if (t->state == RUNNING && !t->simulated && t->gpu_milli > 0)
+        if (t->state == RUNNING && t->sleep != ASLEEP && !t->simulated && t->gpu_milli > 0)
             measure_task(e->meter, t);
 }

@@ -61,6 +61,10 @@ void engine_tell(struct engine_local *e, const struct local_task *t, enum engine
         return;
     if (kind == ENGINE_STARTED)
         ev.boot_ms = t->started_ms;
+    if (kind == ENGINE_SUSPENDED)
+        ev.host_bytes = t->host_bytes;
+    if (kind == ENGINE_RESUMED)
+        ev.message = t->sleep_message;
     if (kind == ENGINE_EXITED || kind == ENGINE_REFUSED || kind == ENGINE_LOST) {
         ev.boot_ms = t->ended_ms;
         ev.past_boot = t->past_boot;
@@ -93,6 +97,10 @@ static void handle(struct engine_local *e, struct request *r)
         break;
     case REQUEST_EXEC:
         watch_exec(e, r);
+        break;
+    case REQUEST_SUSPEND:
+    case REQUEST_RESUME:
+        suspend_request(e, r->intent, r->kind == REQUEST_SUSPEND);
         break;
     case REQUEST_IMAGE_READY:
         start_image_ready(e, r->job);
@@ -206,6 +214,20 @@ static void op_stop(void *engine, const char *intent, int64_t grace_ms)
     queue_push(&e->queue, r);
 }
 
+static void op_suspend(void *engine, const char *intent)
+{
+    struct engine_local *e = engine;
+
+    queue_push(&e->queue, request_about(REQUEST_SUSPEND, intent));
+}
+
+static void op_resume(void *engine, const char *intent)
+{
+    struct engine_local *e = engine;
+
+    queue_push(&e->queue, request_about(REQUEST_RESUME, intent));
+}
+
 static void op_forget(void *engine, const char *intent)
 {
     struct engine_local *e = engine;
@@ -223,6 +245,7 @@ static void op_reconcile(void *engine, const struct engine_intent *intents, size
     for (size_t i = 0; i < count; i++)
         r->intents[i] = (struct engine_intent){.intent = arena_strdup(&r->arena, intents[i].intent),
                                                .state = intents[i].state,
+                                               .suspended = intents[i].suspended,
                                                .busy_ns = intents[i].busy_ns,
                                                .known_ns = intents[i].known_ns};
     queue_push(&e->queue, r);
@@ -295,6 +318,8 @@ const struct engine_ops *engine_local_ops(void)
     static const struct engine_ops ops = {.name = "local",
                                           .start = op_start,
                                           .stop = op_stop,
+                                          .suspend = op_suspend,
+                                          .resume = op_resume,
                                           .forget = op_forget,
                                           .reconcile = op_reconcile,
                                           .read_log = op_read_log,
@@ -360,7 +385,7 @@ int engine_local_create(const struct engine_local_config *config, struct engine_
 
     if (e == NULL)
         return -ENOMEM;
-    e->epoll = e->timer = e->tasks_fd = e->ended_fd = e->queue.wake = e->cancel = -1;
+    e->epoll = e->timer = e->tasks_fd = e->ended_fd = e->queue.wake = e->cancel = e->agent = -1;
     pthread_mutex_init(&e->queue.lock, NULL);
     e->queue.last = &e->queue.first;
     e->buffer = malloc(CONTROL_MESSAGE_MAX);
@@ -406,6 +431,7 @@ static void free_tasks(struct engine_local *e)
             close(t->control);
         free(t->launch);
         free(t->message);
+        free(t->doom);
         free(t);
     }
     map_done(&e->tasks);
@@ -450,6 +476,7 @@ void engine_local_destroy(struct engine_local *e)
         next = r->next;
         drop_request(r);
     }
+    suspend_close(e);
     free_tasks(e);
     busy_close(e);
     remove_groups(e);

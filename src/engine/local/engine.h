@@ -8,6 +8,7 @@
  *   launch.c   composing a launch record
  *   share.c    what tasks see of the driver of their devices
  *   start.c    from a request to a launch; spawn.c  from a launch to a watched supervisor
+ *   suspend.c  tasks that sleep, and the agent that moves their device memory
  *   watch.c    messages, deaths, usage, stop
  *   adopt.c    reconcile
  *   put_away.c forget and retention
@@ -51,6 +52,9 @@ struct watch {
 /* Is an error of this code (ERR_*) one that trying again cannot mend? */
 bool engine_code_lasts(const char *code);
 
+/* See suspend.c. */
+enum sleep_state { AWAKE, CLOSING, SAVING, ASLEEP, OPENING, RESTORING };
+
 struct local_task {
     char intent[MODEL_INTENT_MAX];
     enum local_task_state state;
@@ -67,6 +71,14 @@ struct local_task {
     int64_t started_ms;
     int64_t busy_ns, known_ns; /* as in engine_event */
     int64_t stop_grace_ms;     /* asked for while there was no one to tell; -1 = no */
+    enum sleep_state sleep;
+    bool sleep_wanted;         /* as core believes; while it is adopted */
+    int agent_tries;           /* of the step that is under way */
+    int64_t host_bytes;        /* that what it holds on devices takes in host memory */
+    int64_t closed_ms;         /* for how long it slept, up to the last word of its supervisor */
+    int64_t closed_at_ms;      /* when that was, if it slept then; 0: it did not */
+    const char *sleep_message; /* of the RESUMED that is being told, or NULL */
+    char *doom;                /* why it had to be ended, or NULL */
     int64_t adopt_deadline_ms;
     int64_t patience_ms;        /* when a supervisor that says nothing is given up; 0 = no limit */
     enum engine_event_kind end; /* ENDED: how */
@@ -108,6 +120,8 @@ enum request_kind {
     REQUEST_FORGET,
     REQUEST_RECONCILE,
     REQUEST_EXEC,
+    REQUEST_SUSPEND,
+    REQUEST_RESUME,
     REQUEST_IMAGE_READY,
     REQUEST_CLEANED,
     REQUEST_QUIT
@@ -159,6 +173,7 @@ struct settings {
     const char *driver_path; /* libcuda.so.1 of the devices, NULL = none is shown to tasks */
     const char *sim_file;    /* what the driver of simulated devices keeps them in, or NULL */
     const char *shim_path;   /* NULL = parts of devices are not enforced */
+    const char *agent_path;  /* allot-gpu-agent; NULL = no task can sleep */
     void (*step)(void *ctx, const char *step);
     void *step_ctx;
 };
@@ -185,6 +200,9 @@ struct engine_local {
     struct reaper *reapers;
     size_t awaited; /* answers that RECONCILED waits for */
     bool reconciling;
+    int agent; /* connection to allot-gpu-agent, -1 = it does not run */
+    pid_t agent_pid;
+    struct watch on_agent;
     struct worker *cleaner;
     struct worker *pullers[ENGINE_PULLERS]; /* a team has one of them */
     int cancel;                             /* eventfd: readable when the helpers should give up */
@@ -251,6 +269,9 @@ int spawn_supervisor(struct engine_local *e, struct local_task *t, const struct 
 int spawn_probe(struct engine_local *e, const struct strbuf *record, char **ret_record,
                 size_t *ret_len, struct err *err);
 
+/* Runs allot-gpu-agent; RET_CONTROL is a connection to it, the caller's. */
+int spawn_agent(struct engine_local *e, int *ret_control, pid_t *ret_pid, struct err *err);
+
 /* surroundings.c: fills settings, node, devices and control groups from CONFIG and the machine. */
 int surroundings_find(struct engine_local *e, const struct engine_local_config *config,
                       struct err *err);
@@ -283,6 +304,20 @@ void watch_stop(struct engine_local *e, const char *intent, int64_t grace_ms);
 void watch_exec(struct engine_local *e, struct request *r);
 /* Gives up supervisors that hang, and tells how busy the tasks were. */
 void watch_usage(struct engine_local *e);
+
+/* suspend.c */
+/* Core wants INTENT to sleep, or not to. Answered by SUSPENDED or RESUMED. */
+void suspend_request(struct engine_local *e, const char *intent, bool sleep);
+/* What the supervisor of T says of its gate, and that a program waits there. */
+void suspend_gate_told(struct engine_local *e, struct local_task *t, const char *record,
+                       size_t len);
+void suspend_wake_told(struct engine_local *e, struct local_task *t);
+/* T was found running: goes on with what was under way. RECORD: its supervisor's first word. */
+void suspend_adopted(struct engine_local *e, struct local_task *t, const char *record, size_t len);
+/* For how long T has slept until NOW_MS. */
+int64_t suspend_closed_ms(const struct local_task *t, int64_t now_ms);
+/* Ends the agent; tasks that sleep do so on. */
+void suspend_close(struct engine_local *e);
 
 /* busy.c: how busy the tasks keep their devices. */
 /* Begins to measure real devices, where there are any. */

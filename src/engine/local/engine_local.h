@@ -58,6 +58,8 @@ struct engine_local_config {
     const char *supervise_path; /* default: beside this program, then libexec */
     const char *share_library;  /* default: liballot-share.so, likewise; without it parts of GPUs
                                    are not enforced */
+    const char *agent_path;     /* default: allot-gpu-agent, likewise; without it no task is
+                                   suspended */
     const char *bwrap_path;     /* default: bwrap in /usr/bin, /usr/local/bin, /bin */
     const char *images_dir;     /* default: DATA/images */
     const char *checkpoint_dir; /* default: DATA/checkpoints */

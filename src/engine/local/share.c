@@ -20,6 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "allot/share.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/qty.h"
@@ -189,13 +190,14 @@ static const struct model_device *device_at(const struct engine_local *e,
     return &e->devices.devices[start->devices[i]];
 }
 
-/* Does START hold parts of devices that are enforced? */
+/* Does START meet the shim: for the parts of devices that it holds, or to be suspended? */
 static bool is_shared(const struct engine_local *e, const struct engine_start *start)
 {
     int64_t bytes;
 
     return e->settings.shim_path && e->settings.driver_path && start->device_count > 0 &&
-           part_of(start->request, device_at(e, start, 0), &bytes) < WHOLE;
+           (start->suspendable ||
+            part_of(start->request, device_at(e, start, 0), &bytes) < WHOLE);
 }
 
 bool share_has_driver(const struct engine_local *e, const struct engine_start *start, bool image)
@@ -226,7 +228,8 @@ void share_compose(const struct engine_local *e, const struct engine_start *star
         int64_t bytes, milli = part_of(start->request, d, &bytes);
 
         uuid_text(d, uuid);
-        strbuf_addf(record, "share=%s %" PRId64 " %" PRId64 " %" PRId64, uuid, bytes, milli,
+        strbuf_addf(record, "share=%s %" PRIu64 " %" PRId64 " %" PRId64, uuid,
+                    milli < WHOLE ? (uint64_t)bytes : SHARE_NO_LIMIT, milli,
                     d->simulated ? SIM_CONTEXT_BYTES : CONTEXT_BYTES);
         strbuf_add(record, "", 1);
     }

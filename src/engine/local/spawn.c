@@ -74,11 +74,13 @@ static void compose_environment(char *env[], size_t size)
     env[n] = NULL;
 }
 
-/* A session of its own, no terminal, nothing of ours but the two descriptors. */
-static int spawn(const char *program, const char *folder, int control, int launch, pid_t *ret_pid)
+/* A session of its own, no terminal, nothing of ours but CONTROL, LAUNCH (-1: none) and SETTING, a
+ * variable (NULL: none). */
+static int spawn(const char *program, const char *argument, int control, int launch,
+                 const char *setting, pid_t *ret_pid)
 {
-    char *const argv[] = {(char *)"allot-supervise", (char *)folder, NULL};
-    char *env[8];
+    char *const argv[] = {(char *)program, (char *)argument, NULL};
+    char *env[8] = {(char *)setting};
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attr;
     sigset_t none, all;
@@ -92,12 +94,13 @@ static int spawn(const char *program, const char *folder, int control, int launc
     posix_spawn_file_actions_adddup2(&actions, 0, 1);
     posix_spawn_file_actions_adddup2(&actions, 0, 2);
     posix_spawn_file_actions_adddup2(&actions, control, CONTROL_FD_ENGINE);
-    posix_spawn_file_actions_adddup2(&actions, launch, CONTROL_FD_LAUNCH);
+    if (launch >= 0)
+        posix_spawn_file_actions_adddup2(&actions, launch, CONTROL_FD_LAUNCH);
     posix_spawnattr_setflags(&attr,
                              POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
     posix_spawnattr_setsigmask(&attr, &none);
     posix_spawnattr_setsigdefault(&attr, &all);
-    compose_environment(env, ARRAY_LEN(env));
+    compose_environment(env + (setting != NULL), ARRAY_LEN(env) - 1);
     r = posix_spawn(ret_pid, program, &actions, &attr, argv, env);
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attr);
@@ -132,7 +135,7 @@ static int start_process(struct engine_local *e, const char *intent, int launch,
     engine_step(e, "spawn");
     r = lift(&pair[1]);
     if (r == 0)
-        r = spawn(e->settings.supervise_path, folder, pair[1], launch, ret_pid);
+        r = spawn(e->settings.supervise_path, folder, pair[1], launch, NULL, ret_pid);
     close(pair[1]);
     if (r < 0) {
         close(pair[0]);
@@ -203,4 +206,31 @@ int spawn_probe(struct engine_local *e, const struct strbuf *record, char **ret_
     }
     (void)io_remove_tree(e->tasks_fd, PROBE_NAME);
     return r;
+}
+
+int spawn_agent(struct engine_local *e, int *ret_control, pid_t *ret_pid, struct err *err)
+{
+    const struct settings *s = &e->settings;
+    _cleanup_free_ char *devices = NULL;
+    int pair[2], r;
+
+    if (s->agent_path == NULL || s->driver_path == NULL)
+        return err_set(err, -EOPNOTSUPP, ERR_UNSUPPORTED, NULL, "install it beside allot",
+                       "this node has no '%s' or no driver for it", "allot-gpu-agent");
+    if (s->sim_file && asprintf(&devices, "ALLOT_DOUBLE_FILE=%s", s->sim_file) < 0)
+        return -ENOMEM;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
+        return err_set(err, -errno, ERR_UNAVAILABLE, NULL, "raise the limit on open files",
+                       "no socket for the agent: %s", strerror(errno));
+    r = lift(&pair[1]);
+    if (r == 0)
+        r = spawn(s->agent_path, s->driver_path, pair[1], -1, devices, ret_pid);
+    close(pair[1]);
+    if (r < 0) {
+        close(pair[0]);
+        return err_set(err, r, ERR_UNAVAILABLE, NULL, NULL, "'%s' cannot be run: %s", s->agent_path,
+                       strerror(-r));
+    }
+    *ret_control = pair[0];
+    return 0;
 }

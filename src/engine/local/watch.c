@@ -90,6 +90,7 @@ void task_free(struct engine_local *e, struct local_task *t)
         t->reaper->task = NULL;
     free(t->launch);
     free(t->message);
+    free(t->doom);
     free(t);
 }
 
@@ -173,6 +174,7 @@ static void running(struct engine_local *e, struct local_task *t, size_t len)
     t->patience_ms = t->stop_grace_ms < 0 ? 0 : t->patience_ms;
     t->started_ms = record_get_i64(e->buffer, len, "started_boot_ms", clock_boot_ms());
     engine_tell(e, t, ENGINE_STARTED);
+    suspend_adopted(e, t, e->buffer, len);
     adopt_answered(e, t);
 }
 
@@ -195,6 +197,10 @@ static void take_messages(struct engine_local *e, struct local_task *t)
             t->state = STARTING;
         } else if (strcmp(op, "running") == 0) {
             running(e, t, (size_t)n);
+        } else if (strcmp(op, "gate") == 0) {
+            suspend_gate_told(e, t, e->buffer, (size_t)n);
+        } else if (strcmp(op, "wake") == 0) {
+            suspend_wake_told(e, t);
         } else if (strcmp(op, "end") == 0) {
             close_control(e, t);
             task_end_by_record(e, t, e->buffer, (size_t)n);
@@ -234,8 +240,12 @@ void task_end_by_record(struct engine_local *e, struct local_task *t, const char
     const char *kind = record_get(data, len, "kind");
     _cleanup_free_ char *message = NULL;
 
-    if (record_get(data, len, "message"))
+    if (t->doom)
+        message = steal_ptr(&t->doom);
+    else if (record_get(data, len, "message"))
         message = strdup(record_get(data, len, "message"));
+    t->closed_ms = record_get_i64(data, len, "closed_ms", 0);
+    t->closed_at_ms = 0;
     t->exit_code = (int32_t)record_get_i64(data, len, "exit_code", 0);
     t->exit_signal = (int32_t)record_get_i64(data, len, "exit_signal", 0);
     t->stopped = record_get_i64(data, len, "stopped", 0) != 0;

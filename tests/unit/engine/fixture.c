@@ -31,6 +31,7 @@ static void on_event(void *host, const struct engine_event *ev)
                      .boot_ms = ev->boot_ms,
                      .busy_ns = ev->busy_ns,
                      .known_ns = ev->known_ns,
+                     .host_bytes = ev->host_bytes,
                      .exit_code = ev->exit_code,
                      .exit_signal = ev->exit_signal,
                      .stopped = ev->stopped};
@@ -173,7 +174,8 @@ void fixture_start(struct fixture *f, int n, int rank)
                              .node_list = "node",
                              .request = &f->request,
                              .devices = f->devices,
-                             .device_count = f->device_count};
+                             .device_count = f->device_count,
+                             .suspendable = f->suspendable};
 
     snprintf(intent, sizeof(intent), "%d.%d.0", n, rank);
     engine_local_ops()->start(f->engine, &s);

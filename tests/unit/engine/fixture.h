@@ -21,7 +21,7 @@
 struct seen {
     enum engine_event_kind kind;
     char intent[64];
-    int64_t boot_ms, busy_ns, known_ns;
+    int64_t boot_ms, busy_ns, known_ns, host_bytes;
     int32_t exit_code, exit_signal;
     bool stopped;
     char message[1024];
@@ -47,6 +47,7 @@ struct fixture {
     uint16_t devices[8];
     int32_t device_count;
     int32_t task_count;
+    bool suspendable;
 };
 
 /* NULL = real tasks cannot be tested here (not root); prints why. */

@@ -6,76 +6,15 @@
 
 #include <cmocka.h>
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/cleanup.h"
-#include "base/io.h"
-#include "double.h"
-#include "fixture.h"
+#include "driven.h"
 
 #define GPU_BUSY "./gpu_worker 600"
 #define GPU_IDLE "./gpu_worker 0"
 
 static struct fixture *f;
-static char work[64], file[96];
-
-static void copy_in(const char *from, const char *name)
-{
-    _cleanup_free_ char *data = NULL;
-    char path[128];
-    size_t len;
-    FILE *to;
-
-    assert_int_equal(io_read_file(AT_FDCWD, from, (size_t)1 << 26, &data, &len), 0);
-    snprintf(path, sizeof(path), "%s/%s", work, name);
-    to = fopen(path, "we");
-    assert_non_null(to);
-    assert_int_equal(fwrite(data, 1, len, to), len);
-    fclose(to);
-    chmod(path, 0755);
-}
-
-/* A node with two devices whose driver, programs and file lie in the tasks' folder. */
-static void node_with_driver(enum dbl_mode mode)
-{
-    static const char *roots[] = {work, NULL};
-    struct dbl_config config = dbl_config_default;
-
-    snprintf(work, sizeof(work), "/tmp/allot-busy-XXXXXX");
-    assert_non_null(mkdtemp(work));
-    chmod(work, 0777);
-    copy_in(getenv("ALLOT_GPU_WORKER"), "gpu_worker");
-    copy_in(getenv("ALLOT_CUDA_LIBRARY"), "libcuda.so.1");
-    config.devices = 2;
-    config.mode = mode;
-    snprintf(file, sizeof(file), "%s/devices", work);
-    assert_int_equal(dbl_create(file, &config), 0);
-    chmod(file, 0666);
-    setenv(DBL_FILE_ENV, file, 1);
-    f->config.devices = NULL;
-    f->config.workdir_roots = roots;
-    f->config.share_library = getenv("ALLOT_SHARE_LIBRARY");
-    fixture_up(f);
-    assert_int_equal(fixture_wait(f, NULL, ENGINE_NODE).devices, 2);
-}
-
-/* Workload N runs SCRIPT with MILLI of DEVICE. */
-static void begin(int n, const char *script, uint16_t device, int32_t milli)
-{
-    f->workloads[n].workdir = work;
-    f->workloads[n].env[0] = (struct model_pair){"LD_LIBRARY_PATH", work};
-    f->workloads[n].env[1] = (struct model_pair){DBL_FILE_ENV, file};
-    f->workloads[n].env_count = f->workloads[n].env[2].key ? 3 : 2;
-    f->request.device_milli = milli;
-    f->devices[0] = device;
-    fixture_script(f, n, script);
-    fixture_start(f, n, 0);
-}
 
 /* The first report on INTENT that knows something of it. */
 static struct seen measured(const char *intent)
@@ -97,10 +36,7 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    fixture_drop(f);
-    unsetenv(DBL_FILE_ENV);
-    if (work[0])
-        (void)io_remove_tree(AT_FDCWD, work);
+    driven_down(f);
     return 0;
 }
 
@@ -109,10 +45,10 @@ static void whoever_keeps_a_device_busy_is_charged(void **state)
     struct seen s;
 
     NEED_ROOT();
-    node_with_driver(DBL_TIMESLICE);
-    begin(1, GPU_BUSY, 0, 1000);
-    begin(2, GPU_BUSY, 1, 250);
-    begin(3, GPU_IDLE, 1, 250);
+    driven_up(f, DBL_TIMESLICE);
+    driven_begin(f, 1, GPU_BUSY, 0, 1000);
+    driven_begin(f, 2, GPU_BUSY, 1, 250);
+    driven_begin(f, 3, GPU_IDLE, 1, 250);
     for (int n = 1; n <= 3; n++) {
         char intent[MODEL_INTENT_MAX];
 
@@ -132,10 +68,10 @@ static void whoever_keeps_a_device_busy_is_charged(void **state)
 static void clients_of_mps_are_not_known(void **state)
 {
     NEED_ROOT();
-    node_with_driver(DBL_MPS);
-    begin(1, GPU_BUSY, 0, 1000);
-    begin(2, GPU_BUSY, 1, 250);
-    begin(3, GPU_IDLE, 1, 250);
+    driven_up(f, DBL_MPS);
+    driven_begin(f, 1, GPU_BUSY, 0, 1000);
+    driven_begin(f, 2, GPU_BUSY, 1, 250);
+    driven_begin(f, 3, GPU_IDLE, 1, 250);
     fixture_wait_log(f, "2.0.0", "ready");
     assert_true(measured("1.0.0").busy_ns > 0);
     assert_true(fixture_wait(f, "2.0.0", ENGINE_USAGE).busy_ns == 0);
@@ -152,8 +88,8 @@ static void sums_go_on_after_a_restart(void **state)
     struct seen s;
 
     NEED_ROOT();
-    node_with_driver(DBL_TIMESLICE);
-    begin(1, GPU_BUSY, 0, 1000);
+    driven_up(f, DBL_TIMESLICE);
+    driven_begin(f, 1, GPU_BUSY, 0, 1000);
     fixture_wait_log(f, "1.0.0", "ready");
     fixture_down(f);
     fixture_clear(f);
@@ -170,10 +106,10 @@ static void sums_go_on_after_a_restart(void **state)
 static void a_part_of_a_device_is_no_more(void **state)
 {
     NEED_ROOT();
-    node_with_driver(DBL_TIMESLICE);
-    begin(1, "./gpu_worker 0 19981", 0, 250);
-    begin(2, "./gpu_worker 0 19980", 0, 250);
-    begin(3, "./gpu_worker 0 81000", 1, 1000);
+    driven_up(f, DBL_TIMESLICE);
+    driven_begin(f, 1, "./gpu_worker 0 19981", 0, 250);
+    driven_begin(f, 2, "./gpu_worker 0 19980", 0, 250);
+    driven_begin(f, 3, "./gpu_worker 0 81000", 1, 1000);
     for (int n = 1; n <= 3; n++) {
         char intent[MODEL_INTENT_MAX];
 
@@ -187,12 +123,12 @@ static void a_part_of_a_device_is_no_more(void **state)
 static void the_machines_own_driver_is_covered(void **state)
 {
     NEED_ROOT();
-    node_with_driver(DBL_TIMESLICE);
+    driven_up(f, DBL_TIMESLICE);
     f->workloads[1].env[2] = (struct model_pair){"DRIVER", getenv("ALLOT_CUDA_LIBRARY")};
-    begin(1,
-          "cd /run/allot/gpu; cmp $DRIVER lib/libcuda.so.1 && ! cmp -s $DRIVER libcuda.so &&"
-          " echo covered",
-          0, 500);
+    driven_begin(f, 1,
+                 "cd /run/allot/gpu; cmp $DRIVER lib/libcuda.so.1 && ! cmp -s $DRIVER libcuda.so &&"
+                 " echo covered",
+                 0, 500);
     fixture_wait(f, "1.0.0", ENGINE_EXITED);
     assert_string_equal(fixture_log(f, "1.0.0"), "covered\n");
 }

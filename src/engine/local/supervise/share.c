@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/cleanup.h"
+#include "base/clock.h"
 #include "engine/local/record.h"
 #include "gpu/uuid.h"
 
@@ -27,30 +29,90 @@ static int read_share(const char *line, struct gpu_region_device *ret_device, st
     return 0;
 }
 
-int share_open(const char *data, size_t len, struct gpu_region **ret_region, int *ret_agent,
-               struct err *err)
+static void ask_for_wake(void *ctx)
+{
+    ((struct share *)ctx)->wake = true;
+}
+
+int share_open(const char *data, size_t len, struct share *ret_share, struct err *err)
 {
     struct gpu_region_device devices[SHARE_DEVICES];
-    struct gpu_region_config config = {.folder = FOLDER, .flags = SHARE_MEMORY, .devices = devices};
+    struct gpu_region_config config = {.folder = FOLDER,
+                                       .flags = SHARE_MEMORY,
+                                       .devices = devices,
+                                       .wake = ask_for_wake,
+                                       .ctx = ret_share};
     const char *line;
     size_t it = 0;
     int r = 0;
 
-    *ret_region = NULL;
-    *ret_agent = -1;
+    *ret_share = (struct share){.agent = -1};
     while (r == 0 && (line = record_next(data, len, "share", &it))) {
         if (config.device_count == SHARE_DEVICES)
             return err_set(err, -E2BIG, ERR_UNSUPPORTED, "gpus", "ask for fewer in one task",
-                           "a task may hold parts of at most %d devices", SHARE_DEVICES);
+                           "a task may share at most %d devices", SHARE_DEVICES);
         r = read_share(line, &devices[config.device_count++], err);
     }
     if (r < 0 || config.device_count == 0)
         return r;
-    r = gpu_region_open(&config, ret_region, err);
+    r = gpu_region_open(&config, &ret_share->region, err);
     if (r == 0)
-        *ret_agent = open(AGENT, O_PATH | O_CLOEXEC);
-    if (r == 0 && *ret_agent < 0)
+        ret_share->agent = open(AGENT, O_PATH | O_CLOEXEC);
+    if (r == 0 && ret_share->agent < 0)
         r = err_set(err, -errno, ERR_INTERNAL, NULL, NULL, "the agent's socket is not there: %s",
                     strerror(errno));
     return r;
+}
+
+void share_close(struct share *s)
+{
+    gpu_region_close(s->region);
+    s->region = NULL;
+    cleanup_close(&s->agent);
+}
+
+void share_gate(struct share *s, bool open)
+{
+    if (s->region == NULL || s->closed == !open)
+        return;
+    if (open)
+        s->closed_ms = share_closed_ms(s);
+    s->closed = !open;
+    s->closed_at_ms = clock_boot_ms();
+    s->wake = false;
+    gpu_region_gate(s->region, open);
+}
+
+int64_t share_closed_ms(const struct share *s)
+{
+    return s->closed_ms + (s->closed ? clock_boot_ms() - s->closed_at_ms : 0);
+}
+
+static void describe_obstacles(uint32_t obstacles, struct strbuf *record)
+{
+    if (obstacles & SHARE_HAS_MANAGED)
+        record_add(record, "obstacle", "it uses managed memory");
+    if (obstacles & SHARE_HAS_IPC)
+        record_add(record, "obstacle", "it shares device memory with another process");
+    if (obstacles & SHARE_HAS_MULTICAST)
+        record_add(record, "obstacle", "it uses multicast objects");
+}
+
+void share_describe(const struct share *s, struct strbuf *record)
+{
+    int32_t pids[SHARE_SLOTS];
+    uint64_t held = 0;
+    uint32_t count;
+
+    if (s->region == NULL) {
+        record_add(record, "obstacle", "its programs use the driver without the shim");
+        return;
+    }
+    count = gpu_region_pids(s->region, pids, SHARE_SLOTS);
+    for (uint32_t i = 0; i < count; i++)
+        record_add_i64(record, "pid", pids[i]);
+    describe_obstacles(gpu_region_obstacles(s->region), record);
+    for (uint32_t i = 0; i < SHARE_DEVICES; i++)
+        held += gpu_region_held(s->region, i);
+    record_add_i64(record, "held", (int64_t)held);
 }

@@ -58,7 +58,7 @@ struct supervise {
     size_t len;
     struct cgroup_set cgroups;
     struct folders folders;
-    struct gpu_region *region; /* of a task that holds parts of devices, or NULL */
+    struct share share;
     struct log_writer log;
     int engine, listener, init, log_pipe, signals;
     pid_t monitor;
@@ -113,6 +113,29 @@ static void tell_state(struct supervise *s)
     }
     record_add(&b, "op", s->phase == BUILDING ? "starting" : "running");
     record_add_i64(&b, "started_boot_ms", s->started_ms);
+    record_add_i64(&b, "closed_ms", share_closed_ms(&s->share));
+    record_add_i64(&b, "closed", s->share.closed);
+    tell_engine(s, &b);
+}
+
+/* What the engine goes by when the task is to sleep or to wake. */
+static void tell_gate(struct supervise *s)
+{
+    _cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
+
+    record_add(&b, "op", "gate");
+    record_add_i64(&b, "closed_ms", share_closed_ms(&s->share));
+    record_add_i64(&b, "closed", s->share.closed);
+    share_describe(&s->share, &b);
+    tell_engine(s, &b);
+}
+
+static void tell_wake(struct supervise *s)
+{
+    _cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
+
+    s->share.wake = false;
+    record_add(&b, "op", "wake");
     tell_engine(s, &b);
 }
 
@@ -241,6 +264,10 @@ static void take_engine_message(struct supervise *s)
         stop(s, record_get_i64(s->message, (size_t)n, "grace_ms", 0));
     else if (op && strcmp(op, "exec") == 0 && fd >= 0)
         pass_on_exec(s, (size_t)n, fd);
+    else if (op && strcmp(op, "gate") == 0) {
+        share_gate(&s->share, record_get_i64(s->message, (size_t)n, "open", 1) != 0);
+        tell_gate(s);
+    }
 }
 
 /* For a cleaner that finds neither a supervisor nor control groups. */
@@ -397,6 +424,7 @@ static void compose_record(struct supervise *s)
     record_add_i64(&s->record, "started_boot_ms", s->started_ms);
     record_add_i64(&s->record, "ended_boot_ms", clock_boot_ms());
     record_add_i64(&s->record, "ended_wall_ms", clock_wall_ms());
+    record_add_i64(&s->record, "closed_ms", share_closed_ms(&s->share));
     record_add_i64(&s->record, "log_lost", s->log.lost);
     record_add_i64(&s->record, "user_namespace", s->user_namespace);
     record_add(&s->record, "boot_id", boot_id);
@@ -458,7 +486,7 @@ static int finish(struct supervise *s)
     hear_init_out(s); /* who init is, for one */
     wait_until_gone(s);
     hear_init_out(s);
-    gpu_region_close(s->region);
+    share_close(&s->share);
     drain_log(s);
     compose_record(s);
     log_writer_done(&s->log);
@@ -521,7 +549,7 @@ static void loop(struct supervise *s)
             {.fd = s->log_pipe, .events = POLLIN},
             {.fd = s->engine, .events = POLLIN},
             {.fd = s->listener, .events = POLLIN},
-            {.fd = s->region ? gpu_region_fd(s->region) : -1, .events = POLLIN},
+            {.fd = s->share.region ? gpu_region_fd(s->share.region) : -1, .events = POLLIN},
         };
 
         if (poll(p, ARRAY_LEN(p), timeout_ms(s)) < 0 && errno != EINTR)
@@ -539,7 +567,9 @@ static void loop(struct supervise *s)
         if (p[4].revents)
             accept_engine(s);
         if (p[5].revents)
-            gpu_region_serve(s->region);
+            gpu_region_serve(s->share.region);
+        if (s->share.wake)
+            tell_wake(s);
         if (step_awaited(s) && clock_boot_ms() >= s->stop_next_ms)
             take_step(s, s->stop + 1);
         tell_init(s);
@@ -573,8 +603,7 @@ static int start_sandbox(struct supervise *s, int control, int log, struct err *
                           .folders = &s->folders,
                           .cgroups = &s->cgroups,
                           .control = control,
-                          .log = log,
-                          .agent = -1};
+                          .log = log};
     _cleanup_close_ int launch = openat(s->dirfd, CONTROL_LAUNCH, O_RDONLY | O_CLOEXEC);
     int r;
 
@@ -583,7 +612,8 @@ static int start_sandbox(struct supervise *s, int control, int log, struct err *
     box.launch = launch;
     r = cgroup_create(&s->cgroups, &limits, err);
     if (r == 0)
-        r = share_open(s->data, s->len, &s->region, &box.agent, err);
+        r = share_open(s->data, s->len, &s->share, err);
+    box.agent = s->share.agent;
     if (r == 0)
         r = folders_open(s->data, s->len, s->dirfd, &s->folders, err);
     if (r == 0)
@@ -591,7 +621,7 @@ static int start_sandbox(struct supervise *s, int control, int log, struct err *
     cleanup_close(&s->folders.work);
     cleanup_close(&s->folders.workdir);
     cleanup_close(&s->folders.checkpoint);
-    cleanup_close(&box.agent);
+    cleanup_close(&s->share.agent);
     return r;
 }
 
@@ -643,7 +673,7 @@ int supervise_run(const char *folder, int engine, int launch)
     struct err err = ERR_INIT;
 
     s->engine = engine;
-    s->listener = s->init = s->log_pipe = s->init_pidfd = -1;
+    s->listener = s->init = s->log_pipe = s->init_pidfd = s->share.agent = -1;
     s->folders = (struct folders){.work = -1, .workdir = -1, .checkpoint = -1};
     (void)signal(SIGPIPE, SIG_IGN);
     s->signals = watch_signals();
