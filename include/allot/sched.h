@@ -204,6 +204,8 @@ struct sched_request {
     const struct sched_label *labels; /* the node must carry all of them */
     uint32_t label_count;
     uint64_t only_node; /* 0 = any */
+    const uint16_t *only_devices; /* NULL = any; else exactly these of only_node, as many as are
+                                     asked for: where a suspended task has to come back */
 };
 
 struct sched_task {

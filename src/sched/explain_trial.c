@@ -286,7 +286,7 @@ static bool can_be_cut(const struct workload *w)
 {
     const struct job_shape *job = w->group->job;
     return explain_alike(job) && job->max_unavailable == 0 &&
-           w->count[TASK_PENDING] == job->task_count;
+           job->tasks[0].shape->only_devices == NULL && w->count[TASK_PENDING] == job->task_count;
 }
 
 enum cut_by { CUT_NOTHING, CUT_TASKS, CUT_DEVICES, CUT_PART };

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sched/fit.h"
 
+#include <string.h>
+
 #include "sched/shape.h"
 #include "sched/states.h"
 
@@ -185,9 +187,26 @@ static bool fit_shared(const struct node *n, const struct shape *shape, unsigned
     return true;
 }
 
+/* On those that it has to have, if they are still what they were. */
+static bool fit_only(const struct node *n, const struct shape *shape, unsigned mask,
+                     uint16_t *devices, struct fit *ret_fit)
+{
+    uint32_t count = shape_devices(shape), idle = least_idle(n, mask);
+    if (!fit_devices(n, shape, mask, shape->only_devices, count))
+        return false;
+    for (uint32_t k = 0; k < count; k++)
+        if ((n->devices[shape->only_devices[k]].mig != NULL) != (shape->mig_count > 0))
+            return false;
+    memcpy(devices, shape->only_devices, count * sizeof(*devices));
+    *ret_fit = (struct fit){.count = count, .idle = idle > count ? idle - count : 0};
+    return true;
+}
+
 bool fit_node(const struct node *n, const struct shape *shape, unsigned mask, uint16_t *devices,
               struct fit *ret_fit)
 {
+    if (shape->only_devices != NULL)
+        return fit_only(n, shape, mask, devices, ret_fit);
     if (shape->device_count > n->whole_count || !host_has_room(n, shape, mask))
         return false;
     struct fit f = {.idle = least_idle(n, mask)};
@@ -249,6 +268,8 @@ static int64_t share_most(const struct device *d, const struct shape *shape, uns
 uint32_t fit_most(const struct node *n, const struct shape *shape, unsigned mask)
 {
     int64_t most = host_most(n, shape, mask), devices = 0;
+    if (shape->only_devices != NULL)
+        return most > 0 && fit_devices(n, shape, mask, shape->only_devices, shape_devices(shape));
     if (shape->device_count == 0 || most == 0)
         return (uint32_t)most; /* slices are not counted */
     if (shape_whole(shape) > 0)

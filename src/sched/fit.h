@@ -7,6 +7,8 @@
  * is not taken as a whole; a memory request takes its bytes and no compute. The charge (milli-
  * GPU that quota counts) of a memory request is the ceiling of its share of the device.
  *
+ * A request that names its devices fits on these alone.
+ *
  * A question names the views in which the answer must hold (see world.h). Functions here change
  * only what they say; nodes that are down or drained are the caller's business.
  */

@@ -225,7 +225,8 @@ int64_t score_place(const struct score_mix *mix, const struct node *n, const str
 {
     struct before b;
     before_init(&b, mix, n, mask);
-    if (count == 1 && shape->mig_count == 0 && shape_whole(shape) == 0)
+    if (count == 1 && shape->mig_count == 0 && shape_whole(shape) == 0 &&
+        shape->only_devices == NULL)
         return choose_device(&b, n, shape, mask, devices);
     struct rooms after;
     copy_rooms(&after, &b.rooms);

@@ -79,6 +79,28 @@ static bool request_devices_ok(const struct sched_request *r)
     return r->device_memory_bytes > 0 && r->device_memory_bytes <= BYTES_MAX;
 }
 
+/* Devices and slices that it asks for. */
+static uint32_t request_devices(const struct sched_request *r)
+{
+    uint32_t count = r->device_count;
+    for (uint32_t i = 0; i < r->mig_count; i++)
+        count += r->mig[i].count;
+    return count;
+}
+
+/* Named with their node, and each once. */
+static bool only_devices_ok(const struct sched_request *r)
+{
+    uint32_t count = request_devices(r);
+    if (r->only_node == 0 || count == 0)
+        return false;
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t k = 0; k < i; k++)
+            if (r->only_devices[i] == r->only_devices[k])
+                return false;
+    return true;
+}
+
 static bool request_ok(const struct sched_request *r)
 {
     if (!request_devices_ok(r))
@@ -94,7 +116,7 @@ static bool request_ok(const struct sched_request *r)
     for (uint32_t i = 0; i < r->label_count; i++)
         if (r->labels[i].key == NULL || r->labels[i].value == NULL)
             return false;
-    return true;
+    return r->only_devices == NULL || only_devices_ok(r);
 }
 
 /* Interned lists of one request, before it is known whether the shape exists. */
@@ -136,6 +158,8 @@ static uint64_t shape_hash(const struct sched_request *r, const struct shape_lis
     h = HASH(h, r->cpu_milli);
     h = HASH(h, r->memory_bytes);
     h = HASH(h, r->only_node);
+    if (r->only_devices != NULL)
+        h = hash_add(h, r->only_devices, request_devices(r) * sizeof(*r->only_devices));
     /* By content, not by address: iteration must not depend on where things lie. */
     for (size_t i = 0; i < l->mig.len; i++) {
         h = hash_add(h, l->mig.items[i].profile, strlen(l->mig.items[i].profile));
@@ -169,6 +193,15 @@ static bool shape_lists_equal(const struct shape *shape, const struct shape_list
     return true;
 }
 
+/* Of two requests for equal amounts. */
+static bool only_devices_equal(const struct shape *shape, const struct sched_request *r)
+{
+    if (shape->only_devices == NULL || r->only_devices == NULL)
+        return shape->only_devices == NULL && r->only_devices == NULL;
+    return memcmp(shape->only_devices, r->only_devices,
+                  request_devices(r) * sizeof(*r->only_devices)) == 0;
+}
+
 static bool shape_equal(const struct shape *shape, const struct sched_request *r,
                         const struct shape_lists *l)
 {
@@ -176,7 +209,7 @@ static bool shape_equal(const struct shape *shape, const struct sched_request *r
            shape->device_memory == r->device_memory_bytes && shape->cpu == r->cpu_milli &&
            shape->memory == r->memory_bytes && shape->only_node == r->only_node &&
            shape->types_equal == r->gpu_types_equal &&
-           shape_lists_equal(shape, l);
+           shape_lists_equal(shape, l) && only_devices_equal(shape, r);
 }
 
 static struct amounts shape_charge(const struct sched *s, const struct shape *shape)
@@ -216,6 +249,8 @@ int shape_get(struct sched *s, const struct sched_request *r, struct shape **ret
             .types = copy_array(lists.types.items, lists.types.len, sizeof(const char *)),
             .labels = copy_array(lists.labels.items, lists.labels.len, sizeof(struct label)),
         };
+        if (r->only_devices != NULL)
+            shape->only_devices = copy_array(r->only_devices, request_devices(r), sizeof(uint16_t));
         shape->charge = shape_charge(s, shape);
         shape->next = map_put(&s->shapes, hash, shape);
     }
@@ -242,6 +277,7 @@ void shape_put(struct sched *s, struct shape *shape)
     free(shape->mig);
     free(shape->types);
     free(shape->labels);
+    free(shape->only_devices);
     free(shape);
 }
 

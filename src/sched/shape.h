@@ -49,6 +49,15 @@ static inline uint32_t shape_whole(const struct shape *shape)
     return shape->device_milli == WHOLE_MILLI ? shape->device_count : 0;
 }
 
+/* Devices and slices of one task. */
+static inline uint32_t shape_devices(const struct shape *shape)
+{
+    uint32_t count = shape->device_count;
+    for (uint32_t i = 0; i < shape->mig_count; i++)
+        count += shape->mig[i].count;
+    return count;
+}
+
 /* Compute slices over the device's, in milli, as the profile's name says: "2g.20gb" = 2/7. For
  * profiles that no device of the inventory has; 0 if the name says nothing. */
 int32_t mig_profile_milli(const char *profile);

@@ -94,6 +94,7 @@ struct shape {          /* of one task's request */
     struct mig_need *mig;
     const char **types;
     struct label *labels;
+    uint16_t *only_devices; /* NULL = any; else shape_devices() of them */
     struct amounts charge; /* while pending; follows the inventory */
 };
 

@@ -107,6 +107,7 @@ static void request_fill(const struct job *job, struct sched_mig_request *mig,
     r->cpu_milli = job->cpu_milli;
     r->memory_bytes = job->memory;
     r->only_node = job->only_node;
+    r->only_devices = job->only_devices;
     r->gpu_types = &job->gpu_type;
     r->gpu_type_count = job->gpu_type != NULL;
     if (job->mig != NULL) {

@@ -52,6 +52,7 @@ struct job { /* zero = the default said beside it */
     bool no_burst, spread;
     unsigned max_unavailable;
     uint64_t only_node;
+    const uint16_t *only_devices;
     const char *gpu_type;
     const char *required, *preferred;
     int64_t limit_ms, min_run_ms;
