@@ -131,6 +131,13 @@ static const struct api_route routes[] = {
      API_AUTH_USER, handle_workload_stop, NULL, "Stopping", .status = 202},
     {"POST", "/v1/workloads/{id}/stop", "stopWorkload", "Stop a workload.", API_AUTH_USER,
      handle_workload_stop, "StopInput", "Stopping", .status = 202, .body_max = SMALL_BODY},
+    {"POST", "/v1/workloads/{id}/suspend", "suspendWorkload",
+     "Free its GPUs while it lives: what it holds on them moves to host memory. Its state becomes "
+     "'suspended', or its message says why not.",
+     API_AUTH_USER, handle_workload_suspend, NULL, "WorkloadState", .status = 202},
+    {"POST", "/v1/workloads/{id}/resume", "resumeWorkload",
+     "Let a suspended workload wait for the GPUs that it had.", API_AUTH_USER,
+     handle_workload_resume, NULL, "WorkloadState", .status = 202},
     {"GET", "/v1/workloads/{id}/logs", "getLogs",
      "Output of one attempt of one task. X-Log-Offset is where it begins.", API_AUTH_USER,
      handle_workload_logs, NULL, "Text", "text/plain", .status = 200, .params = log_params},

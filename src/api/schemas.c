@@ -42,10 +42,10 @@
 #define LIST_OF(key, schema) OBJECT(LIST_(key, schema))
 
 #define WORKLOAD_STATES \
-    "\"pending\",\"running\",\"stopping\",\"succeeded\",\"failed\",\"cancelled\""
+    "\"pending\",\"running\",\"suspended\",\"stopping\",\"succeeded\",\"failed\",\"cancelled\""
 #define TASK_STATES                                                                         \
-    "\"pending\",\"held\",\"starting\",\"running\",\"stopping\",\"unknown\",\"succeeded\"," \
-    "\"failed\",\"cancelled\""
+    "\"pending\",\"held\",\"starting\",\"running\",\"suspended\",\"stopping\"," \
+    "\"unknown\",\"succeeded\",\"failed\",\"cancelled\""
 #define KINDS "\"job\",\"notebook\",\"service\""
 #define CLASSES "\"production\",\"training\",\"development\",\"batch\""
 
@@ -150,6 +150,7 @@ static const struct api_schema schemas[] = {
     {"Submitted", "{\"oneOf\":[" REF_TO("Workload") "," REF_TO("WorkloadList") "]}"},
     {"StopInput", STRICT(NUM_("grace"))},
     {"Stopping", OBJECT(INT("id") STR_("state"))},
+    {"WorkloadState", OBJECT(INT("id") STR_("state"))},
     {"ExecInput", STRICT(STRINGS("command") BOOL_("tty"))},
     {"Task", OBJECT(INT("index") INT("attempt") WORDS("state", TASK_STATES) OPT("node")
                         INTS("devices") NUM("gpu") TIME("held_until") TIME("started_at")

@@ -38,6 +38,7 @@ static int state_bits(const char *word, uint32_t *ret)
 
     if (strcmp(word, "live") == 0) {
         *ret = 1u << MODEL_WORKLOAD_PENDING | 1u << MODEL_WORKLOAD_RUNNING |
+               1u << MODEL_WORKLOAD_SUSPENDED |
                1u << MODEL_WORKLOAD_STOPPING;
         return 0;
     }

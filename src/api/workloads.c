@@ -165,6 +165,48 @@ void handle_workload_stop(struct api_call *call)
     call_submit(call, CORE_WORKLOAD_STOP, reply_stopping);
 }
 
+/* ---- suspend and resume ---------------------------------------------------------------------- */
+
+static void reply_state(struct api_call *call)
+{
+    struct strbuf body = STRBUF_INIT;
+    struct json_writer w;
+
+    json_writer_init(&w, &body);
+    json_begin_object(&w);
+    json_key_i64(&w, "id", (int64_t)call->command.id);
+    json_key_string(&w, "state", model_workload_state_name(call->command.ret_state));
+    json_end_object(&w);
+    call_reply(call, 202, &body);
+}
+
+static void change_sleep(struct api_call *call, enum core_command_kind kind)
+{
+    struct model_workload w;
+    struct err err = ERR_INIT;
+    int r = call_find_workload(call, call->args[0], &w, &err);
+
+    if (r == 0 && model_workload_state_is_final(w.state))
+        r = refuse_ended(&w, &err);
+    if (r < 0) {
+        call_fail(call, r, &err);
+        return;
+    }
+    call->command.id = w.id;
+    call->gone = refuse_gone;
+    call_submit(call, kind, reply_state);
+}
+
+void handle_workload_suspend(struct api_call *call)
+{
+    change_sleep(call, CORE_WORKLOAD_SUSPEND);
+}
+
+void handle_workload_resume(struct api_call *call)
+{
+    change_sleep(call, CORE_WORKLOAD_RESUME);
+}
+
 /* ---- explain -------------------------------------------------------------------------------- */
 
 static void reply_explanation(struct api_call *call)

@@ -325,6 +325,9 @@ static void print_past(struct cli *cli, struct json_object *w, struct json_objec
         fprintf(cli->out, "  It runs: %lld of %lld tasks, started %s.\n",
                 (long long)cli_json_int(w, "running_tasks", 0),
                 (long long)cli_json_int(w, "tasks", 1), cli_when_text(cli, w, "started_at"));
+    else if (state && strcmp(state, "suspended") == 0)
+        fprintf(cli->out,
+                "  It lives, and has given its GPUs back; 'allot resume' asks for them.\n");
     else if (state && strcmp(state, "stopping") == 0)
         fprintf(cli->out, "  It is being stopped and has its grace to end.\n");
     else if (start == 0)

@@ -60,6 +60,7 @@ enum cli_color cli_state_color(const char *state)
     } colors[] = {
         {"running", CLI_GREEN},  {"up", CLI_GREEN},      {"pending", CLI_YELLOW},
         {"held", CLI_YELLOW},    {"starting", CLI_CYAN}, {"stopping", CLI_MAGENTA},
+        {"suspended", CLI_BLUE},
         {"drained", CLI_YELLOW}, {"failed", CLI_RED},    {"down", CLI_RED},
         {"unknown", CLI_RED},    {"cancelled", CLI_DIM}, {"succeeded", CLI_DIM},
     };

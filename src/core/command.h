@@ -34,6 +34,8 @@ enum core_command_kind {
     CORE_TEAM_DELETE,      /* in: name */
     CORE_WORKLOADS_SUBMIT, /* in: workloads, all or nothing; out: ids and names filled in */
     CORE_WORKLOAD_STOP,    /* in: id; grace_ms -1 = its own */
+    CORE_WORKLOAD_SUSPEND, /* in: id; out: state, RUNNING until the engine has done it */
+    CORE_WORKLOAD_RESUME,  /* in: id; out: state, PENDING until it has its devices */
     CORE_EXPLAIN,          /* in: id; out: explanation */
     CORE_EXPLAIN_BRIEF,    /* in: ids; out: reasons[], positions[] for a page of a list */
     CORE_NODE_DRAIN,       /* in: name, flag */
@@ -113,6 +115,7 @@ struct core_command {
                                                   has taken out what its reader may not see */
     const char **ret_reasons; /* NULL entries: not pending */
     uint32_t *ret_positions;
+    enum model_workload_state ret_state; /* SUSPEND, RESUME */
     int32_t *ret_stopping; /* tasks of what runs that have been asked to stop, to start again */
     struct core_team_usage *ret_team_usage;
     size_t ret_team_count;

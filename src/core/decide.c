@@ -110,6 +110,7 @@ static void launch(struct core *core, struct core_workload *w, int32_t index, co
         .device_count = t->device_count,
         .group = group,
         .rank_in_group = rank_in_group,
+        .suspendable = core_suspend_possible(w->shape),
     };
     core_journal_effect(core, EFFECT_START, intent, start, 0);
 }
@@ -121,7 +122,10 @@ static void decided_start(struct core *core, struct core_workload *w,
 
     set_placement(core, &core_workload_tasks(w)[index], d);
     core_task_set_state(core, w, index, MODEL_TASK_STARTING);
-    open_allocation(core, w, index);
+    if (w->asleep)
+        core_suspend_start(core, w);
+    else
+        open_allocation(core, w, index);
     core_record_task(core, w, index);
     core_record_workload_event(core, w, index, MODEL_EVENT_TASK_STARTING,
                                arena_printf(&core->turn, "{\"cause\":\"%s\",\"gpu_milli\":%d}",
@@ -134,6 +138,8 @@ static void decided_hold(struct core *core, struct core_workload *w, const struc
 {
     struct core_task *t = &core_workload_tasks(w)[d->task];
 
+    if (w->asleep)
+        return; /* it is promised what it had; at a restart it asks anew */
     if (t->state != MODEL_TASK_HELD)
         core_task_set_state(core, w, (int32_t)d->task, MODEL_TASK_HELD);
     set_placement(core, t, d);
@@ -147,6 +153,8 @@ static void decided_hold(struct core *core, struct core_workload *w, const struc
 static void decided_unhold(struct core *core, struct core_workload *w,
                            const struct sched_decision *d)
 {
+    if (w->asleep)
+        return;
     core_task_release(core, w, (int32_t)d->task, core->now_ms, MODEL_RELEASE_NONE);
     core_task_set_state(core, w, (int32_t)d->task, MODEL_TASK_PENDING);
     core_record_task(core, w, (int32_t)d->task);
@@ -247,20 +255,30 @@ static void decided_evict(struct core *core, struct core_workload *w,
 {
     char intent[MODEL_INTENT_MAX];
     int32_t index = (int32_t)d->task;
+    bool suspends = core_suspend_evict(core, w);
 
     core_task_set_state(core, w, index, MODEL_TASK_STOPPING);
     core_record_task(core, w, index);
-    core_record_workload_event(core, w, index, MODEL_EVENT_TASK_STOPPING, NULL,
-                               "task %d is asked to stop within %lld s: %s", index,
-                               (long long)(w->shape->model->grace_ms / 1000), w->message);
+    if (suspends)
+        core_record_workload_event(core, w, index, MODEL_EVENT_SUSPENDING, NULL,
+                                   "is to be suspended: %s", w->message);
+    else
+        core_record_workload_event(core, w, index, MODEL_EVENT_TASK_STOPPING, NULL,
+                                   "task %d is asked to stop within %lld s: %s", index,
+                                   (long long)(w->shape->model->grace_ms / 1000), w->message);
     core_task_intent(w, index, intent);
-    core_journal_effect(core, EFFECT_STOP, intent, NULL, w->shape->model->grace_ms);
+    if (!suspends)
+        core_journal_effect(core, EFFECT_STOP, intent, NULL, w->shape->model->grace_ms);
 }
 
-static void carry_out(struct core *core, const struct sched_decisions *decisions,
-                      const struct sched_decision *d)
+struct sleepers VEC_BODY(struct core_workload *);
+
+/* Returns whose it was. */
+static struct core_workload *carry_out(struct core *core, const struct sched_decisions *decisions,
+                                       const struct sched_decision *d)
 {
-    struct core_workload *w = map_get(&core->workloads, d->workload);
+    uint64_t owner = core_suspend_owner(d->workload);
+    struct core_workload *w = map_get(&core->workloads, owner ? owner : d->workload);
 
     if (w == NULL)
         abort(); /* the scheduler knows a workload that core does not */
@@ -284,6 +302,7 @@ static void carry_out(struct core *core, const struct sched_decisions *decisions
         break;
     }
     core_workload_review(core, w);
+    return w;
 }
 
 /* Launches follow all placements of the turn, so that each rank knows where the others are. */
@@ -299,7 +318,7 @@ static void launch_started(struct core *core, const struct sched_decisions *deci
         if (d->kind != SCHED_START)
             continue;
         w = map_get(&core->workloads, d->workload);
-        if (w == NULL || w->tasks[d->task].state != MODEL_TASK_STARTING)
+        if (w == NULL || w->asleep || w->tasks[d->task].state != MODEL_TASK_STARTING)
             continue;
         if (nodes_of != w->id) {
             nodes = node_list(w, &core->turn);
@@ -309,13 +328,28 @@ static void launch_started(struct core *core, const struct sched_decisions *deci
     }
 }
 
+/* What has become of suspended workloads the scheduler is told when its decisions were read. */
+static void tell_of_sleepers(struct core *core, const struct sleepers *sleepers)
+{
+    for (size_t i = 0; i < sleepers->len; i++)
+        core_suspend_decided(core, sleepers->items[i]);
+}
+
 void core_decide(struct core *core)
 {
     const struct sched_decisions *decisions;
+    struct sleepers sleepers = {0};
 
     core->dirty = false;
     decisions = sched_turn(core->sched, core->now_ms);
-    for (size_t i = 0; i < decisions->count; i++)
-        carry_out(core, decisions, &decisions->items[i]);
+    for (size_t i = 0; i < decisions->count; i++) {
+        const struct sched_decision *d = &decisions->items[i];
+        struct core_workload *w = carry_out(core, decisions, d);
+
+        if (w->asleep && (d->kind == SCHED_START || d->kind == SCHED_EVICT))
+            vec_push(&sleepers, w);
+    }
     launch_started(core, decisions);
+    tell_of_sleepers(core, &sleepers);
+    vec_done(&sleepers);
 }

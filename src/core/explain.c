@@ -20,7 +20,8 @@ static const char *basis_name(enum sched_start_basis basis)
 static struct model_explanation_holder holder_of(struct core *core, uint64_t id, int64_t amount,
                                                  struct arena *arena)
 {
-    const struct core_workload *w = map_get(&core->workloads, id);
+    uint64_t owner = core_suspend_owner(id);
+    const struct core_workload *w = map_get(&core->workloads, owner ? owner : id);
 
     if (w == NULL)
         return (struct model_explanation_holder){0};

@@ -13,9 +13,9 @@
  * Files: core.c life and loop; queue.c messages from other threads; journal.c transactions,
  * group commit, effects; record.c rows and events; shape.c interning and the scheduler's view;
  * load.c start-up; past.c past use over a restart; access.c who may; team.c, user.c, node.c,
- * submit.c, stop.c, status.c commands; task.c transitions of tasks; workload.c what follows for
- * the workload; report.c engine events; decide.c scheduler decisions; explain.c; verify.c;
- * describe.c.
+ * submit.c, stop.c, status.c commands; suspend.c workloads that sleep; task.c transitions of
+ * tasks; workload.c what follows for the workload; report.c engine events; decide.c scheduler
+ * decisions; explain.c; verify.c; describe.c.
  */
 #ifndef ALLOT_CORE_INTERNAL_H
 #define ALLOT_CORE_INTERNAL_H
@@ -69,6 +69,9 @@ struct core_task {
     int64_t held_until_ms, started_ms, ended_ms;
     int32_t exit_code, exit_signal;
     struct model_allocation allocation; /* id 0 = none open */
+    /* What the engine reports of this attempt counts from its start; so much of it belongs to
+     * earlier allocations, before it was suspended. */
+    int64_t busy_base_ns, known_base_ns;
     int64_t usage_stored_ms;
 };
 
@@ -84,6 +87,7 @@ struct core_workload {
     int64_t submitted_ms, started_ms, limit_at_ms;
     int64_t evicted_ms;
     enum model_workload_state state;
+    bool asleep; /* the scheduler knows it in two parts; see suspend.c */
     int32_t restarts, failures, refusals;
     int32_t running, ended; /* tasks that hold devices; tasks in a final state */
     int32_t stopping;       /* of the running, those that have been asked to stop */
@@ -127,7 +131,7 @@ void core_message_free(struct core_message *m);
 
 /* ---- journal ---------------------------------------------------------------------------- */
 
-enum core_effect_kind { EFFECT_START, EFFECT_STOP, EFFECT_FORGET };
+enum core_effect_kind { EFFECT_START, EFFECT_STOP, EFFECT_SUSPEND, EFFECT_RESUME, EFFECT_FORGET };
 
 /* A call to the engine that waits for its transaction. */
 struct core_effect {
@@ -266,6 +270,8 @@ int core_command_team_put(struct core *core, struct core_command *c);
 int core_command_team_delete(struct core *core, struct core_command *c);
 int core_command_submit(struct core *core, struct core_command *c);
 int core_command_stop(struct core *core, struct core_command *c);
+int core_command_suspend(struct core *core, struct core_command *c);
+int core_command_resume(struct core *core, struct core_command *c);
 int core_command_explain(struct core *core, struct core_command *c);
 int core_command_explain_brief(struct core *core, struct core_command *c);
 int core_command_drain(struct core *core, struct core_command *c);
@@ -330,6 +336,33 @@ int64_t core_task_launch_ns(const struct core_task *t);
 /* Asks the engine to stop it (STARTING or RUNNING); GRACE -1 = the workload's own. A task that is
  * STOPPING already gets a given grace too: the engine keeps to the earlier end. */
 void core_task_stop(struct core *core, struct core_workload *w, int32_t index, int64_t grace_ms);
+
+/* ---- suspend.c -------------------------------------------------------------------------- */
+
+/* May a workload of SHAPE be suspended: was it started for that? */
+bool core_suspend_possible(const struct core_shape *shape);
+/* The workload of which ID, of the scheduler, is the part that stays on its node; else 0. */
+uint64_t core_suspend_owner(uint64_t id);
+/* The scheduler knows W as it was submitted once more: with its devices if it is STARTING, else as
+ * one that waits. Nothing, where it does already. */
+void core_suspend_one_again(struct core *core, struct core_workload *w);
+/* After a turn that decided of W, which is suspended. */
+void core_suspend_decided(struct core *core, struct core_workload *w);
+/* At start-up, when all has been read: what W, of which a task lives, used before it was last
+ * suspended; and tells the scheduler of it if it is. */
+void core_suspend_load(struct core *core, struct core_workload *w);
+/* W, which is STARTING, has its devices again: lets the engine resume it. */
+void core_suspend_start(struct core *core, struct core_workload *w);
+/* W is evicted: lets the engine suspend it, if that is how it gives way. False: it is not. */
+bool core_suspend_evict(struct core *core, struct core_workload *w);
+/* What the engine reports of its task. */
+void core_suspend_suspended(struct core *core, struct core_workload *w,
+                            const struct engine_event *event);
+void core_suspend_resumed(struct core *core, struct core_workload *w,
+                          const struct engine_event *event);
+void core_suspend_wake(struct core *core, struct core_workload *w);
+/* Does the scheduler know of W, which is suspended, what it should? 0, or -EUCLEAN with WHAT. */
+int core_suspend_verify(struct core *core, const struct core_workload *w, char *what, size_t size);
 
 /* ---- past.c ----------------------------------------------------------------------------- */
 

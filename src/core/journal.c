@@ -154,6 +154,12 @@ static void run_effects(struct core *core, const struct core_entry *e)
         case EFFECT_STOP:
             engine->stop(ctx, f->intent, f->grace_ms);
             break;
+        case EFFECT_SUSPEND:
+            engine->suspend(ctx, f->intent);
+            break;
+        case EFFECT_RESUME:
+            engine->resume(ctx, f->intent);
+            break;
         case EFFECT_FORGET:
             engine->forget(ctx, f->intent);
             break;

@@ -111,8 +111,8 @@ static int restore_in_sched(struct core *core, const struct model_task *m)
     int64_t started = m->started_ms ? m->started_ms : core->now_ms;
     int64_t since = m->state == MODEL_TASK_HELD ? m->held_until_ms : started;
 
-    if (m->state == MODEL_TASK_PENDING)
-        return 0;
+    if (m->state == MODEL_TASK_PENDING || m->state == MODEL_TASK_SUSPENDED)
+        return 0; /* of those that are suspended it is told in settle() */
     return sched_task_restore(core->sched, m->workload, (uint32_t)m->index, sched_state(m->state),
                               m->node, m->devices, (uint32_t)m->device_count, since);
 }
@@ -218,8 +218,12 @@ static void settle(struct core *core)
                 }
             }
             sched_workload_remove(core->sched, w->id);
-        } else if (w->started_ms) {
-            core_workload_arm_limit(core, w);
+        } else {
+            if (w->started_ms)
+                core_workload_arm_limit(core, w);
+            if (w->tasks && model_task_state_lives(w->tasks[0].state) &&
+                core_suspend_possible(w->shape))
+                core_suspend_load(core, w);
         }
     }
 }
@@ -266,15 +270,15 @@ void core_load_reconcile(struct core *core)
     size_t it = 0, count = 0;
 
     while ((w = map_next(&core->workloads, &it)) != NULL)
-        count += (size_t)w->running;
+        count += w->running > 0 ? (size_t)w->running : w->asleep;
     intents = arena_new_array(&core->turn, struct engine_intent, count);
     it = count = 0;
     while ((w = map_next(&core->workloads, &it)) != NULL) {
-        for (int32_t i = 0; w->running && i < w->shape->model->task_count; i++) {
+        for (int32_t i = 0; w->tasks && i < w->shape->model->task_count; i++) {
             const struct core_task *t = &w->tasks[i];
             char intent[MODEL_INTENT_MAX];
 
-            if (!model_task_state_holds(t->state))
+            if (!model_task_state_lives(t->state))
                 continue;
             core_task_intent(w, i, intent);
             intents[count++] = (struct engine_intent){
@@ -282,8 +286,10 @@ void core_load_reconcile(struct core *core)
                 .state = t->state,
                 .devices = t->devices,
                 .device_count = t->device_count,
-                .busy_ns = t->allocation.busy_ns,
-                .known_ns = t->allocation.known_ns - core_task_launch_ns(t),
+                .suspended = t->state == MODEL_TASK_SUSPENDED,
+                .busy_ns = t->allocation.busy_ns + t->busy_base_ns,
+                .known_ns =
+                    t->allocation.known_ns + t->known_base_ns - core_task_launch_ns(t),
             };
             if (t->state == MODEL_TASK_STOPPING)
                 core_journal_effect(core, EFFECT_STOP, intent, NULL, w->shape->model->grace_ms);

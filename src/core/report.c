@@ -4,6 +4,7 @@
  * attempts that are over, or of workloads that have ended, only lead to a forget().
  *
  *   STARTED  STARTING -> RUNNING
+ *   SUSPENDED, RESUMED, WAKE   see suspend.c
  *   EXITED   STARTING, RUNNING, UNKNOWN -> SUCCEEDED, or FAILED, or PENDING for a retry
  *            STOPPING -> CANCELLED (the workload is stopping), PENDING (it was evicted); one that
  *            ended by itself just before the wish to stop reached it has ended
@@ -46,7 +47,7 @@ static bool find(struct core *core, const char *intent, struct subject *ret)
         return false;
     ret->index = index;
     ret->t = &ret->w->tasks[index];
-    return ret->t->attempt == attempt && model_task_state_holds(ret->t->state);
+    return ret->t->attempt == attempt && model_task_state_lives(ret->t->state);
 }
 
 static void forget(struct core *core, const char *intent)
@@ -110,6 +111,9 @@ static int64_t end_of(struct core *core, const struct subject *s, const struct e
 static void requeue(struct core *core, struct subject *s, enum sched_stop how, int64_t end_ms,
                     enum model_release release)
 {
+    core_suspend_one_again(core, s->w);
+    if (s->w->state == MODEL_WORKLOAD_PENDING)
+        s->w->started_ms = 0; /* it waited for its devices */
     core_task_release(core, s->w, s->index, end_ms, release);
     core_task_set_state(core, s->w, s->index, MODEL_TASK_PENDING);
     s->t->attempt++;
@@ -121,6 +125,7 @@ static void requeue(struct core *core, struct subject *s, enum sched_stop how, i
 static void finish(struct core *core, struct subject *s, enum model_task_state state,
                    int64_t end_ms, enum model_release release)
 {
+    core_suspend_one_again(core, s->w);
     core_task_release(core, s->w, s->index, end_ms, release);
     core_task_set_state(core, s->w, s->index, state);
     s->t->ended_ms = end_ms;
@@ -187,9 +192,10 @@ static void failed(struct core *core, struct subject *s, const struct engine_eve
 static void take_busy(struct core_task *t, const struct engine_event *event)
 {
     struct model_allocation *a = &t->allocation;
-    int64_t known_ns = qty_add_sat(core_task_launch_ns(t), event->known_ns);
+    int64_t known_ns = qty_add_sat(core_task_launch_ns(t), event->known_ns) - t->known_base_ns;
+    int64_t busy_ns = event->busy_ns - t->busy_base_ns;
 
-    a->busy_ns = event->busy_ns > a->busy_ns ? event->busy_ns : a->busy_ns;
+    a->busy_ns = busy_ns > a->busy_ns ? busy_ns : a->busy_ns;
     a->known_ns = known_ns > a->known_ns ? known_ns : a->known_ns;
 }
 
@@ -329,9 +335,15 @@ void core_report_handle(struct core *core, const struct engine_event *event)
     }
     switch (event->kind) {
     case ENGINE_SUSPENDED:
+        take_busy(s.t, event);
+        core_suspend_suspended(core, s.w, event);
+        return;
     case ENGINE_RESUMED:
+        core_suspend_resumed(core, s.w, event);
+        return;
     case ENGINE_WAKE:
-        return; /* nobody has asked for that */
+        core_suspend_wake(core, s.w);
+        return;
     case ENGINE_STARTED:
         started(core, &s, event);
         return;

@@ -63,6 +63,7 @@ void core_task_release(struct core *core, struct core_workload *w, int32_t index
     t->device_count = 0;
     t->node = NULL;
     t->held_until_ms = 0;
+    t->busy_base_ns = t->known_base_ns = 0;
     core->dirty = true;
 }
 
@@ -71,7 +72,10 @@ void core_task_stop(struct core *core, struct core_workload *w, int32_t index, i
     struct core_task *t = &core_workload_tasks(w)[index];
     char intent[MODEL_INTENT_MAX];
 
-    if (t->state == MODEL_TASK_STARTING || t->state == MODEL_TASK_RUNNING) {
+    if (t->state == MODEL_TASK_SUSPENDED) {
+        core_task_set_state(core, w, index, MODEL_TASK_STOPPING);
+        core_record_task(core, w, index);
+    } else if (t->state == MODEL_TASK_STARTING || t->state == MODEL_TASK_RUNNING) {
         core_task_set_state(core, w, index, MODEL_TASK_STOPPING);
         sched_task_stopping(core->sched, w->id, (uint32_t)index, core->now_ms);
         core_record_task(core, w, index);

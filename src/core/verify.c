@@ -30,7 +30,7 @@ static int verify_task(struct core *core, const struct core_workload *w, int32_t
     enum sched_task_state theirs;
     bool metered = w->tasks && w->tasks[i].allocation.id != 0;
 
-    if (metered != model_task_state_holds(mine)) {
+    if (metered != model_task_state_lives(mine)) {
         snprintf(what, size, "task %llu/%d is %s but its allocation is %s",
                  (unsigned long long)w->id, i, model_task_state_name(mine),
                  metered ? "open" : "closed");
@@ -38,6 +38,8 @@ static int verify_task(struct core *core, const struct core_workload *w, int32_t
     }
     if (w->state == MODEL_WORKLOAD_STOPPING)
         return 0; /* the scheduler has forgotten it but for its devices */
+    if (w->asleep || mine == MODEL_TASK_SUSPENDED)
+        return core_suspend_verify(core, w, what, size);
     if (sched_task_state(core->sched, w->id, (uint32_t)i, &theirs, NULL) < 0 ||
         !same_state(mine, theirs)) {
         snprintf(what, size, "task %llu/%d is %s here and differs in the scheduler",

@@ -181,7 +181,8 @@ void core_workload_review(struct core *core, struct core_workload *w)
     if (w->state == MODEL_WORKLOAD_PENDING && w->running > 0) {
         core_workload_set_state(core, w, MODEL_WORKLOAD_RUNNING);
         core_record_workload(core, w);
-    } else if (w->state == MODEL_WORKLOAD_RUNNING && w->running == 0) {
+    } else if ((w->state == MODEL_WORKLOAD_RUNNING || w->state == MODEL_WORKLOAD_SUSPENDED) &&
+               w->running == 0 && !w->asleep) {
         core_workload_set_state(core, w, MODEL_WORKLOAD_PENDING);
         heap_remove(&core->limits, &w->timer);
         w->started_ms = 0;

@@ -18,6 +18,10 @@
 #define MODEL_EVENT_STARTED "workload.started"     /* the gang's minimum runs */
 #define MODEL_EVENT_EVICTED "workload.evicted"     /* preempted, reclaimed, ...: data says why */
 #define MODEL_EVENT_REQUEUED "workload.requeued"
+#define MODEL_EVENT_SUSPENDING "workload.suspending"
+#define MODEL_EVENT_SUSPENDED "workload.suspended" /* its devices are free */
+#define MODEL_EVENT_WAKING "workload.waking"       /* it wants them back */
+#define MODEL_EVENT_RESUMED "workload.resumed"     /* it has them, or could not be suspended */
 #define MODEL_EVENT_STOPPING "workload.stopping"
 #define MODEL_EVENT_ENDED "workload.ended"
 #define MODEL_EVENT_TASK_HELD "task.held"

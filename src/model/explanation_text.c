@@ -659,6 +659,8 @@ static const char *sentence_of_state(const struct model_explanation *x)
         return "it waits for the next turn";
     case MODEL_WORKLOAD_RUNNING:
         return "it runs: nothing of it waits";
+    case MODEL_WORKLOAD_SUSPENDED:
+        return "it is suspended, until it calls a GPU or somebody resumes it";
     case MODEL_WORKLOAD_STOPPING:
         return "it is stopping";
     case MODEL_WORKLOAD_SUCCEEDED:

@@ -26,17 +26,18 @@ static const char *const handling_names[MODEL_HANDLING_COUNT] = {
 };
 
 static const char *const workload_state_names[MODEL_WORKLOAD_STATE_COUNT] = {
-    [MODEL_WORKLOAD_PENDING] = "pending",   [MODEL_WORKLOAD_RUNNING] = "running",
-    [MODEL_WORKLOAD_STOPPING] = "stopping", [MODEL_WORKLOAD_SUCCEEDED] = "succeeded",
-    [MODEL_WORKLOAD_FAILED] = "failed",     [MODEL_WORKLOAD_CANCELLED] = "cancelled",
+    [MODEL_WORKLOAD_PENDING] = "pending",     [MODEL_WORKLOAD_RUNNING] = "running",
+    [MODEL_WORKLOAD_SUSPENDED] = "suspended", [MODEL_WORKLOAD_STOPPING] = "stopping",
+    [MODEL_WORKLOAD_SUCCEEDED] = "succeeded", [MODEL_WORKLOAD_FAILED] = "failed",
+    [MODEL_WORKLOAD_CANCELLED] = "cancelled",
 };
 
 static const char *const task_state_names[MODEL_TASK_STATE_COUNT] = {
     [MODEL_TASK_PENDING] = "pending",     [MODEL_TASK_HELD] = "held",
     [MODEL_TASK_STARTING] = "starting",   [MODEL_TASK_RUNNING] = "running",
-    [MODEL_TASK_STOPPING] = "stopping",   [MODEL_TASK_UNKNOWN] = "unknown",
-    [MODEL_TASK_SUCCEEDED] = "succeeded", [MODEL_TASK_FAILED] = "failed",
-    [MODEL_TASK_CANCELLED] = "cancelled",
+    [MODEL_TASK_SUSPENDED] = "suspended", [MODEL_TASK_STOPPING] = "stopping",
+    [MODEL_TASK_UNKNOWN] = "unknown",     [MODEL_TASK_SUCCEEDED] = "succeeded",
+    [MODEL_TASK_FAILED] = "failed",       [MODEL_TASK_CANCELLED] = "cancelled",
 };
 
 static const char *const release_names[MODEL_RELEASE_COUNT] = {
@@ -47,19 +48,25 @@ static const char *const release_names[MODEL_RELEASE_COUNT] = {
     [MODEL_RELEASE_LOST] = "lost",
     [MODEL_RELEASE_REFUSED] = "refused",
     [MODEL_RELEASE_STOPPED] = "stopped",
+    [MODEL_RELEASE_SUSPENDED] = "suspended",
+    [MODEL_RELEASE_RESUMED] = "resumed",
 };
 
 #define BIT(v) (1u << (v))
 
+#define WORKLOAD_ENDS \
+    (BIT(MODEL_WORKLOAD_SUCCEEDED) | BIT(MODEL_WORKLOAD_FAILED) | BIT(MODEL_WORKLOAD_CANCELLED))
+
 /* Where each state may go; a state never goes to itself. */
 static const unsigned workload_next[MODEL_WORKLOAD_STATE_COUNT] = {
-    [MODEL_WORKLOAD_PENDING] = BIT(MODEL_WORKLOAD_RUNNING) | BIT(MODEL_WORKLOAD_STOPPING) |
-                               BIT(MODEL_WORKLOAD_FAILED) | BIT(MODEL_WORKLOAD_CANCELLED),
+    /* It succeeds from here where it waits for its devices and its program ends. */
+    [MODEL_WORKLOAD_PENDING] =
+        BIT(MODEL_WORKLOAD_RUNNING) | BIT(MODEL_WORKLOAD_STOPPING) | WORKLOAD_ENDS,
     [MODEL_WORKLOAD_RUNNING] = BIT(MODEL_WORKLOAD_PENDING) | BIT(MODEL_WORKLOAD_STOPPING) |
-                               BIT(MODEL_WORKLOAD_SUCCEEDED) | BIT(MODEL_WORKLOAD_FAILED) |
-                               BIT(MODEL_WORKLOAD_CANCELLED),
-    [MODEL_WORKLOAD_STOPPING] =
-        BIT(MODEL_WORKLOAD_SUCCEEDED) | BIT(MODEL_WORKLOAD_FAILED) | BIT(MODEL_WORKLOAD_CANCELLED),
+                               BIT(MODEL_WORKLOAD_SUSPENDED) | WORKLOAD_ENDS,
+    [MODEL_WORKLOAD_SUSPENDED] =
+        BIT(MODEL_WORKLOAD_PENDING) | BIT(MODEL_WORKLOAD_STOPPING) | WORKLOAD_ENDS,
+    [MODEL_WORKLOAD_STOPPING] = WORKLOAD_ENDS,
 };
 
 /*
@@ -75,10 +82,13 @@ static const unsigned task_next[MODEL_TASK_STATE_COUNT] = {
                            BIT(MODEL_TASK_FAILED) | BIT(MODEL_TASK_CANCELLED),
     [MODEL_TASK_HELD] = BIT(MODEL_TASK_PENDING) | BIT(MODEL_TASK_STARTING) |
                         BIT(MODEL_TASK_FAILED) | BIT(MODEL_TASK_CANCELLED),
-    [MODEL_TASK_STARTING] =
-        BIT(MODEL_TASK_RUNNING) | BIT(MODEL_TASK_STOPPING) | BIT(MODEL_TASK_UNKNOWN) | TASK_ENDS,
-    [MODEL_TASK_RUNNING] = BIT(MODEL_TASK_STOPPING) | BIT(MODEL_TASK_UNKNOWN) | TASK_ENDS,
-    [MODEL_TASK_STOPPING] = BIT(MODEL_TASK_UNKNOWN) | TASK_ENDS,
+    [MODEL_TASK_STARTING] = BIT(MODEL_TASK_RUNNING) | BIT(MODEL_TASK_SUSPENDED) |
+                            BIT(MODEL_TASK_STOPPING) | BIT(MODEL_TASK_UNKNOWN) | TASK_ENDS,
+    [MODEL_TASK_RUNNING] = BIT(MODEL_TASK_SUSPENDED) | BIT(MODEL_TASK_STOPPING) |
+                           BIT(MODEL_TASK_UNKNOWN) | TASK_ENDS,
+    [MODEL_TASK_SUSPENDED] =
+        BIT(MODEL_TASK_STARTING) | BIT(MODEL_TASK_STOPPING) | BIT(MODEL_TASK_UNKNOWN) | TASK_ENDS,
+    [MODEL_TASK_STOPPING] = BIT(MODEL_TASK_SUSPENDED) | BIT(MODEL_TASK_UNKNOWN) | TASK_ENDS,
     [MODEL_TASK_UNKNOWN] =
         BIT(MODEL_TASK_STARTING) | BIT(MODEL_TASK_RUNNING) | BIT(MODEL_TASK_STOPPING) | TASK_ENDS,
 };
@@ -134,6 +144,11 @@ bool model_task_state_holds(enum model_task_state v)
 {
     return v == MODEL_TASK_STARTING || v == MODEL_TASK_RUNNING || v == MODEL_TASK_STOPPING ||
            v == MODEL_TASK_UNKNOWN;
+}
+
+bool model_task_state_lives(enum model_task_state v)
+{
+    return model_task_state_holds(v) || v == MODEL_TASK_SUSPENDED;
 }
 
 bool model_workload_transition_ok(enum model_workload_state from, enum model_workload_state to)

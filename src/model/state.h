@@ -6,11 +6,13 @@
  *
  * Workload: PENDING (nothing runs yet, or requeued), RUNNING (at least one task holds devices),
  * STOPPING (a person or a limit ends it), then one terminal state. An eviction leads back from
- * RUNNING to PENDING once all of its tasks have stopped.
+ * RUNNING to PENDING once all of its tasks have stopped. SUSPENDED: its processes live, what they
+ * hold on devices lies in host memory; PENDING again when they want their devices back.
  *
  * Task: PENDING, HELD (promised), STARTING (intent stored, engine asked), RUNNING (engine
- * confirmed), STOPPING (asked to stop), UNKNOWN (its node is unreachable); terminal SUCCEEDED,
- * FAILED, CANCELLED. A task that will run again goes back to PENDING with attempt + 1.
+ * confirmed), SUSPENDED (as above; back by STARTING), STOPPING (asked to stop), UNKNOWN (its node
+ * is unreachable); terminal SUCCEEDED, FAILED, CANCELLED. A task that will run again goes back to
+ * PENDING with attempt + 1.
  */
 #ifndef ALLOT_MODEL_STATE_H
 #define ALLOT_MODEL_STATE_H
@@ -32,6 +34,7 @@ enum model_handling { MODEL_CHECKPOINT, MODEL_RESTART, MODEL_SUSPEND, MODEL_HAND
 enum model_workload_state {
     MODEL_WORKLOAD_PENDING,
     MODEL_WORKLOAD_RUNNING,
+    MODEL_WORKLOAD_SUSPENDED,
     MODEL_WORKLOAD_STOPPING,
     MODEL_WORKLOAD_SUCCEEDED,
     MODEL_WORKLOAD_FAILED,
@@ -44,6 +47,7 @@ enum model_task_state {
     MODEL_TASK_HELD,
     MODEL_TASK_STARTING,
     MODEL_TASK_RUNNING,
+    MODEL_TASK_SUSPENDED,
     MODEL_TASK_STOPPING,
     MODEL_TASK_UNKNOWN,
     MODEL_TASK_SUCCEEDED,
@@ -61,6 +65,8 @@ enum model_release {
     MODEL_RELEASE_LOST,     /* with its node, or without an exit record */
     MODEL_RELEASE_REFUSED,  /* could not be launched */
     MODEL_RELEASE_STOPPED,  /* by a person or a limit, for good */
+    MODEL_RELEASE_SUSPENDED, /* it lives on in host memory */
+    MODEL_RELEASE_RESUMED,  /* of its host memory alone: it has devices again */
     MODEL_RELEASE_COUNT
 };
 
@@ -85,6 +91,8 @@ bool model_workload_state_is_final(enum model_workload_state v);
 bool model_task_state_is_final(enum model_task_state v);
 /* Does the task hold devices in this state (STARTING, RUNNING, STOPPING, UNKNOWN)? */
 bool model_task_state_holds(enum model_task_state v);
+/* Has it processes: does it hold devices, or is it suspended? */
+bool model_task_state_lives(enum model_task_state v);
 
 /* The transition tables. Core asserts them; tests walk them. */
 bool model_workload_transition_ok(enum model_workload_state from, enum model_workload_state to);

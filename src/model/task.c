@@ -98,7 +98,8 @@ void model_task_encode(const struct model_task *t, struct json_writer *w)
     json_key_string(w, "node", t->node_name);
     json_key(w, "devices");
     json_begin_array(w);
-    for (int32_t i = 0; i < t->device_count; i++)
+    /* A suspended task has none; those are where it will come back. */
+    for (int32_t i = 0; i < t->device_count && t->state != MODEL_TASK_SUSPENDED; i++)
         json_i64(w, t->devices[i]);
     json_end_array(w);
     model_milli_encode(w, "gpu", t->gpu_milli);

@@ -14,6 +14,7 @@
 #include "base/json_writer.h"
 #include "base/strbuf.h"
 #include "store/row.h"
+#include "store/schema.h"
 #include "store/store_private.h"
 
 #define PAGE_MAX 1000
@@ -21,7 +22,7 @@
 #define STATE_BIT(s) (1u << (s))
 #define LIVE_MASK                                                            \
     (STATE_BIT(MODEL_WORKLOAD_PENDING) | STATE_BIT(MODEL_WORKLOAD_RUNNING) | \
-     STATE_BIT(MODEL_WORKLOAD_STOPPING))
+     STATE_BIT(MODEL_WORKLOAD_SUSPENDED) | STATE_BIT(MODEL_WORKLOAD_STOPPING))
 
 static int check_limit(int32_t limit, struct err *err)
 {
@@ -98,7 +99,7 @@ static const char *workload_path(const struct store_workload_filter *f)
 {
     if (f->states != 0 && (f->states & ~LIVE_MASK) == 0)
         return " INDEXED BY workloads_live"
-               " WHERE w.state IN ('pending', 'running', 'stopping') AND w.id < :before";
+               " WHERE w.state IN (" SCHEMA_LIVE ") AND w.id < :before";
     if (f->team)
         return " INDEXED BY workloads_team WHERE w.id < :before";
     return " NOT INDEXED WHERE w.id < :before";

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/row.h"
+#include "store/schema.h"
 #include "store/store_private.h"
 
-#define LIVE "w.state IN ('pending', 'running', 'stopping')"
+#define LIVE "w.state IN (" SCHEMA_LIVE ")"
 
 int read_each_shape(void *store, store_shape_fn *fn, void *user, struct err *err)
 {

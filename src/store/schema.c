@@ -145,6 +145,10 @@ static const char step_8[] =
     "UPDATE allocations SET known_ns = max(busy_ns, gpu_milli * 1000 *"
     " (CASE end_ms WHEN 0 THEN seen_ms ELSE end_ms END - start_ms)) WHERE busy_ns > 0;";
 
+static const char step_9[] =
+    "DROP INDEX workloads_live;"
+    "CREATE INDEX workloads_live ON workloads(id) WHERE state IN (" SCHEMA_LIVE ");";
+
 const struct schema_step schema_steps[] = {
     {"create the tables", step_1},
     {"let a team have a hard quota", step_2},
@@ -154,6 +158,7 @@ const struct schema_step schema_steps[] = {
     {"find changes of teams and nodes", step_6},
     {"name no work of others in messages", step_7},
     {"note of how much time it is known how busy devices were", step_8},
+    {"let a workload be suspended", step_9},
 };
 const int schema_step_count = ARRAY_LEN(schema_steps);
 

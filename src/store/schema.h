@@ -15,6 +15,8 @@
 
 /* Types of events that say what changed of teams, nodes and the server: those of an index, whose
  * text queries must repeat. */
+/* States of workloads that have not ended, as the index over them has it. */
+#define SCHEMA_LIVE "'pending', 'running', 'suspended', 'stopping'"
 #define SCHEMA_CHANGES "'team.changed', 'team.deleted', 'node.changed', 'server.started'"
 
 /* One step of the schema's history. */

@@ -3,40 +3,12 @@
 # test: timeout=120
 """Parts of GPUs are parts: what programs of tasks see of the memory of simulated devices."""
 import os
-import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import tap  # noqa: E402
-from e2e.harness import BUILD, Server, equal, expect, wait_for  # noqa: E402
-
-GIB = 1 << 30
-CONTEXT = 300 << 20
-
-# What a program does that uses the driver.
-DRIVER = r"""
-import ctypes, os, sys, time
-cuda = ctypes.CDLL("libcuda.so.1")
-def call(name, *args):
-    code = getattr(cuda, name)(*args)
-    if code not in (0, 2):
-        sys.exit(f"{name}: {code}")
-    return code
-def number(name, *args, of=ctypes.c_size_t):
-    value = of()
-    call(name, ctypes.byref(value), *args)
-    return value.value
-def take(size):
-    # 0, or 2 for "out of memory"
-    return call("cuMemAlloc_v2", ctypes.byref(ctypes.c_uint64()), ctypes.c_size_t(size))
-def context(device=0):
-    return call("cuCtxCreate_v2", ctypes.byref(ctypes.c_void_p()), 0, device)
-def info():
-    free, total = ctypes.c_size_t(), ctypes.c_size_t()
-    call("cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(total))
-    return free.value, total.value
-call("cuInit", 0)
-"""
+from e2e.driver import CONTEXT, DRIVER, GIB, used  # noqa: E402
+from e2e.harness import Server, equal, expect, wait_for  # noqa: E402
 
 server = Server(simulate="2xH100")
 
@@ -61,16 +33,6 @@ def run(program, **request):
     return log_of(ident).splitlines()
 
 
-def used():
-    """Bytes of each device that its driver has given."""
-    name = [n for n in os.listdir(server.data) if n.startswith("simulated-gpus.")]
-    text = subprocess.run([os.path.join(BUILD, "simulated/cuda-double"), "show",
-                           os.path.join(server.data, name[0])],
-                          check=True, capture_output=True, text=True).stdout
-    return [int(line.split(": ")[1].split()[0]) for line in text.splitlines()
-            if line.startswith("device ")]
-
-
 def test_the_node_says_what_enforces():
     server.start()
     equal(server.get("/v1/nodes")["nodes"][0]["sharing"], "shim")
@@ -83,12 +45,12 @@ def test_four_quarters_cannot_take_each_others_memory():
         wait_for("a quarter to be full", lambda: len(log_of(ident).splitlines()) == 3)
         equal(log_of(ident).split(), ["0", "2", "0", str(20 * GIB)], "all of it, and no byte more")
     # They share a device: together they have all of it, to the byte.
-    equal(sorted(used()), [0, 80 * GIB])
+    equal(sorted(used(server)), [0, 80 * GIB])
     for ident in taken:
         server.allot("stop", str(ident), "--grace", "100ms")
     for ident in taken:
         server.wait_state(ident, "cancelled")
-    equal(used(), [0, 0], "what they held is free again")
+    equal(used(server), [0, 0], "what they held is free again")
 
 
 def test_a_part_by_memory_is_those_bytes():

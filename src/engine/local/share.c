@@ -196,8 +196,7 @@ static bool is_shared(const struct engine_local *e, const struct engine_start *s
     int64_t bytes;
 
     return e->settings.shim_path && e->settings.driver_path && start->device_count > 0 &&
-           (start->suspendable ||
-            part_of(start->request, device_at(e, start, 0), &bytes) < WHOLE);
+           (start->suspendable || part_of(start->request, device_at(e, start, 0), &bytes) < WHOLE);
 }
 
 bool share_has_driver(const struct engine_local *e, const struct engine_start *start, bool image)

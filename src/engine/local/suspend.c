@@ -160,8 +160,8 @@ static const char *obstacle(struct arena *arena, const struct local_task *t, con
         return NULL;
     qty_format_bytes(t->host_bytes, need);
     qty_format_bytes(available, have);
-    return arena_printf(arena, "its %s of device memory need room in host memory, where %s are free",
-                        need, have);
+    return arena_printf(
+        arena, "its %s of device memory need room in host memory, where %s are free", need, have);
 }
 
 /* ---- steps ----------------------------------------------------------------------------------- */
@@ -195,8 +195,7 @@ static void begin_restoring(struct engine_local *e, struct local_task *t, const 
         t->sleep = RESTORING;
 }
 
-void suspend_gate_told(struct engine_local *e, struct local_task *t, const char *record,
-                       size_t len)
+void suspend_gate_told(struct engine_local *e, struct local_task *t, const char *record, size_t len)
 {
     t->closed_ms = record_get_i64(record, len, "closed_ms", 0);
     t->closed_at_ms = record_get_i64(record, len, "closed", 0) ? clock_boot_ms() : 0;

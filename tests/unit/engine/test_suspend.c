@@ -17,21 +17,21 @@
 #define MIB ((uint64_t)1 << 20)
 
 /* Takes a GiB and then calls the driver whenever its home says so. */
-#define WORKER                                                                                     \
-    "exec python3 -uc '\n"                                                                         \
-    "import ctypes, os, sys, time\n"                                                               \
-    "cuda = ctypes.CDLL(\"libcuda.so.1\")\n"                                                       \
-    "p, n = ctypes.c_uint64(), 0\n"                                                                \
-    "assert cuda.cuInit(0) == 0\n"                                                                 \
-    "assert cuda.cuCtxCreate_v2(ctypes.byref(ctypes.c_void_p()), 0, 0) == 0\n"                     \
-    "assert cuda." ALLOCATE " == 0\n"                                                              \
-    "print(\"ready\")\n"                                                                           \
-    "while True:\n"                                                                                \
-    "    if os.path.exists(f\"/home/task/call-{n}\"):\n"                                           \
-    "        assert cuda.cuMemAlloc_v2(ctypes.byref(p), ctypes.c_size_t(1 << 20)) == 0\n"          \
-    "        print(f\"called {n}\")\n"                                                             \
-    "        n += 1\n"                                                                             \
-    "    time.sleep(0.01)\n"                                                                       \
+#define WORKER                                                                            \
+    "exec python3 -uc '\n"                                                                \
+    "import ctypes, os, sys, time\n"                                                      \
+    "cuda = ctypes.CDLL(\"libcuda.so.1\")\n"                                              \
+    "p, n = ctypes.c_uint64(), 0\n"                                                       \
+    "assert cuda.cuInit(0) == 0\n"                                                        \
+    "assert cuda.cuCtxCreate_v2(ctypes.byref(ctypes.c_void_p()), 0, 0) == 0\n"            \
+    "assert cuda." ALLOCATE " == 0\n"                                                     \
+    "print(\"ready\")\n"                                                                  \
+    "while True:\n"                                                                       \
+    "    if os.path.exists(f\"/home/task/call-{n}\"):\n"                                  \
+    "        assert cuda.cuMemAlloc_v2(ctypes.byref(p), ctypes.c_size_t(1 << 20)) == 0\n" \
+    "        print(f\"called {n}\")\n"                                                    \
+    "        n += 1\n"                                                                    \
+    "    time.sleep(0.01)\n"                                                              \
     "'"
 #define ALLOCATE "cuMemAlloc_v2(ctypes.byref(p), ctypes.c_size_t(1 << 30))"
 static const char worker[] = WORKER;

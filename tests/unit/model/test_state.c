@@ -58,12 +58,26 @@ static void test_devices_are_taken_by_starting_only(void **state)
             if (model_task_state_holds((enum model_task_state)from) ||
                 !model_task_state_holds((enum model_task_state)to))
                 continue;
+            /* One that is suspended has processes, which can be stopped or lost. */
             assert_int_equal(
                 model_task_transition_ok((enum model_task_state)from, (enum model_task_state)to),
-                to == MODEL_TASK_STARTING &&
-                    (from == MODEL_TASK_PENDING || from == MODEL_TASK_HELD));
+                from == MODEL_TASK_SUSPENDED
+                    ? to != MODEL_TASK_RUNNING
+                    : to == MODEL_TASK_STARTING &&
+                          (from == MODEL_TASK_PENDING || from == MODEL_TASK_HELD));
         }
     }
+}
+
+static void test_who_sleeps_comes_back_by_starting(void **state)
+{
+    assert_true(model_task_state_lives(MODEL_TASK_SUSPENDED));
+    assert_false(model_task_state_holds(MODEL_TASK_SUSPENDED));
+    assert_true(model_task_transition_ok(MODEL_TASK_RUNNING, MODEL_TASK_SUSPENDED));
+    assert_true(model_task_transition_ok(MODEL_TASK_SUSPENDED, MODEL_TASK_STARTING));
+    assert_true(model_workload_transition_ok(MODEL_WORKLOAD_RUNNING, MODEL_WORKLOAD_SUSPENDED));
+    assert_true(model_workload_transition_ok(MODEL_WORKLOAD_SUSPENDED, MODEL_WORKLOAD_PENDING));
+    assert_false(model_workload_transition_ok(MODEL_WORKLOAD_SUSPENDED, MODEL_WORKLOAD_RUNNING));
 }
 
 static void test_an_eviction_leads_back_to_pending(void **state)
@@ -82,6 +96,7 @@ int main(void)
         cmocka_unit_test(test_nothing_leaves_a_final_workload_state),
         cmocka_unit_test(test_nothing_leaves_a_final_task_state),
         cmocka_unit_test(test_devices_are_taken_by_starting_only),
+        cmocka_unit_test(test_who_sleeps_comes_back_by_starting),
         cmocka_unit_test(test_an_eviction_leads_back_to_pending),
     };
 

@@ -19,8 +19,8 @@ static void it_takes_its_own_devices_and_no_others(void **state)
     world_node(&w, 1, 4);
     world_node(&w, 2, 4);
     world_team(&w, 1, 0, 8000);
-    uint64_t a = pinned(&w, (struct job){.team = 1, .gpu_milli = 2000,
-                                         .only_devices = second_and_third});
+    uint64_t a =
+        pinned(&w, (struct job){.team = 1, .gpu_milli = 2000, .only_devices = second_and_third});
     world_settle(&w);
     assert_running(&w, a);
     assert_int_equal(world_where(&w, a, 0), 1);
