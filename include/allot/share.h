@@ -61,6 +61,7 @@
 #define SHARE_FOLDER "/run/allot/gpu"           /* inside the sandbox, read-only */
 #define SHARE_SOCKET SHARE_FOLDER "/agent"      /* of this task */
 #define SHARE_DRIVER SHARE_FOLDER "/libcuda.so" /* the driver's own library */
+#define SHARE_VERIFY SHARE_FOLDER "/verify"     /* a program that tries the limits */
 #define SHARE_OPEN SHARE_FOLDER "/open"         /* is there where the driver may be used when no
                                                    agent answers */
 

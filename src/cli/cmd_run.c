@@ -440,30 +440,36 @@ static void warn_of_input(struct cli *cli)
                      "read a file, or use 'allot exec'");
 }
 
+int cli_watch_workload(struct cli *cli, struct json_object *submitted)
+{
+    struct watch w = {.cli = cli};
+
+    w.id = (uint64_t)cli_json_int(submitted, "id", 0);
+    w.tasks = cli_json_int(submitted, "tasks", 1);
+    w.path = cli_path(cli, "/v1/workloads/%llu", (unsigned long long)w.id);
+    w.name = arena_strdup(&cli->arena, cli_json_text(submitted, "name"));
+    cli_say(cli, arena_printf(&cli->arena, "%s (%llu) submitted", cli_safe(cli, w.name),
+                              (unsigned long long)w.id));
+    return watch_to_end(&w);
+}
+
 static int run(struct cli *cli, const struct cli_args *args)
 {
     _cleanup_json_ struct json_object *reply = NULL;
-    struct watch w = {.cli = cli};
     struct err err = ERR_INIT;
 
     if (cli_submit_options(cli, args, &reply, &err) < 0) {
         cli_fail(cli, &err);
         return CLI_EXIT_OWN;
     }
-    w.id = (uint64_t)cli_json_int(reply, "id", 0);
-    w.tasks = cli_json_int(reply, "tasks", 1);
-    w.path = cli_path(cli, "/v1/workloads/%llu", (unsigned long long)w.id);
-    w.name = arena_strdup(&cli->arena, cli_json_text(reply, "name"));
     if (cli->json)
         cli_print_json(cli, reply);
     else if (cli_option_given(args, "detach"))
-        fprintf(cli->out, "%llu\n", (unsigned long long)w.id);
+        fprintf(cli->out, "%lld\n", (long long)cli_json_int(reply, "id", 0));
     if (cli->json || cli_option_given(args, "detach"))
         return 0;
-    cli_say(cli, arena_printf(&cli->arena, "%s (%llu) submitted", cli_safe(cli, w.name),
-                              (unsigned long long)w.id));
     warn_of_input(cli);
-    return watch_to_end(&w);
+    return cli_watch_workload(cli, reply);
 }
 
 static const struct cli_option options[] = {

@@ -15,7 +15,7 @@ struct json_object;
 
 extern const struct cli_command cli_run_command, cli_submit, cli_apply;
 extern const struct cli_command cli_ps, cli_show, cli_why, cli_logs, cli_top, cli_events, cli_usage;
-extern const struct cli_command cli_stop, cli_suspend, cli_resume, cli_exec;
+extern const struct cli_command cli_stop, cli_suspend, cli_resume, cli_exec, cli_gpu;
 extern const struct cli_command cli_team, cli_quota, cli_node, cli_user, cli_token;
 extern const struct cli_command cli_login, cli_version, cli_completion, cli_help;
 
@@ -27,6 +27,10 @@ extern const struct cli_command cli_login, cli_version, cli_completion, cli_help
     "things are now, DEMAND what runs and waits together. [H100] is what is stated of that "    \
     "GPU type and used of it."
 #define CLI_QUOTA_ALL {.name = "all", .letter = 'a', .help = "also cpu and memory, not only GPUs"}
+
+/* Follows a workload to its end, as `allot run` does; SUBMITTED is the answer to its submission.
+ * Returns the exit code of its task. */
+int cli_watch_workload(struct cli *cli, struct json_object *submitted);
 
 /* The table of `allot ps` for {"workloads": [...]}. */
 void cli_print_workloads(struct cli *cli, struct json_object *list, bool wide);

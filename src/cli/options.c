@@ -283,6 +283,14 @@ const char *cli_option_each(const struct cli_args *args, const char *name, size_
     return NULL;
 }
 
+void cli_option_give(struct cli_args *args, const char *name, const char *value)
+{
+    const struct cli_option *o = find(args->command, name, strlen(name), 0);
+
+    assert(o);
+    vec_push(&args->given, ((struct cli_given){.option = o, .value = value}));
+}
+
 const char *cli_option_value(const struct cli_args *args, const char *name)
 {
     const char *last = NULL, *v;

@@ -52,6 +52,8 @@ bool cli_option_is_end(const struct cli_option *o);
 int cli_args_parse(const struct cli_command *command, int argc, const char *const *argv,
                    struct cli_args *ret_args, struct err *err);
 void cli_args_done(struct cli_args *args);
+/* Adds option NAME with VALUE, which lives as long, as if it had been given. */
+void cli_option_give(struct cli_args *args, const char *name, const char *value);
 
 /* The last value given for option NAME, or NULL. NAME must be in the table (asserted). */
 const char *cli_option_value(const struct cli_args *args, const char *name);

@@ -109,8 +109,8 @@ def supervisors(folder, programs=(b"allot-supervise",)):
 
 
 class Server:
-    def __init__(self, simulate="8xH100", options=(), data=None, env=None):
-        self.simulate, self.options = simulate, list(options)
+    def __init__(self, simulate="8xH100", options=(), data=None, env=None, program=ALLOT):
+        self.simulate, self.options, self.program = simulate, list(options), program
         self.env = env or {}  # added to the server's environment
         # Not below /tmp or /var/tmp: tasks have private ones and would not see what is put there.
         base = os.environ.get("ALLOT_TEST_DIR", "/srv")
@@ -131,7 +131,7 @@ class Server:
     def start(self, seconds=60.0):
         host_port = (self.address.split("//")[1] if self.address
                      else f"127.0.0.1:{free_port()}")
-        command = [ALLOT, "server", "--listen", host_port, "--data", self.data,
+        command = [self.program, "server", "--listen", host_port, "--data", self.data,
                    "--simulate", self.simulate, *self.options]
         before = os.path.getsize(self.log_path) if os.path.exists(self.log_path) else 0
         with open(self.log_path, "ab") as log:

@@ -174,6 +174,7 @@ struct settings {
     const char *sim_file;    /* what the driver of simulated devices keeps them in, or NULL */
     const char *shim_path;   /* NULL = parts of devices are not enforced */
     const char *agent_path;  /* allot-gpu-agent; NULL = no task can sleep */
+    const char *verify_path; /* what shows in a task whether its part holds, or NULL */
     void (*step)(void *ctx, const char *step);
     void *step_ctx;
 };

@@ -211,6 +211,8 @@ void share_compose(const struct engine_local *e, const struct engine_start *star
 {
     const struct settings *s = &e->settings;
 
+    if (start->device_count > 0)
+        record_add(record, "verify", s->verify_path);
     if (!share_has_driver(e, start, image))
         return;
     record_add(record, "driver", s->driver_path);

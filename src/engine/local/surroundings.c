@@ -247,6 +247,7 @@ int surroundings_find(struct engine_local *e, const struct engine_local_config *
                                     : surroundings_part(e, "liballot-share.so");
     s->agent_path = c->agent_path ? arena_strdup(&e->arena, c->agent_path)
                                   : surroundings_part(e, "allot-gpu-agent");
+    s->verify_path = surroundings_part(e, "allot-gpu-verify");
     s->log_bytes = positive_or(c->log_bytes, ENGINE_LOCAL_LOG_BYTES);
     s->tmp_bytes = positive_or(c->tmp_bytes, ENGINE_LOCAL_TMP_BYTES);
     s->pids_max = positive_or(c->pids_max, ENGINE_LOCAL_PIDS);

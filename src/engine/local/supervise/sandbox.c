@@ -92,16 +92,11 @@ static void add_cover(struct build *b, const char *place)
 }
 
 /* Where programs find the driver of their devices, and the shim finds what belongs to it. */
-static void add_driver(struct build *b)
+static void add_driver(struct build *b, const char *driver)
 {
-    const char *driver = field(b, "driver"), *file = field(b, "driver_file");
+    const char *file = field(b, "driver_file");
     const char *shim = field(b, "shim"), *over = field(b, "shim_over");
 
-    if (driver == NULL)
-        return;
-    add_parents(b, SHARE_FOLDER);
-    add2(b, "--perms", "0755");
-    add2(b, "--tmpfs", SHARE_FOLDER);
     add2(b, "--perms", "0755");
     add2(b, "--dir", SHARE_FOLDER "/lib");
     add3(b, "--ro-bind", shim ? shim : driver, SHARE_FOLDER "/lib/libcuda.so.1");
@@ -113,6 +108,22 @@ static void add_driver(struct build *b)
     }
     if (shim && over)
         add3(b, "--ro-bind", shim, over);
+}
+
+/* What belongs to the devices of the task, in a folder that nobody can change. */
+static void add_gpu(struct build *b)
+{
+    const char *driver = field(b, "driver"), *verify = field(b, "verify");
+
+    if (driver == NULL && verify == NULL)
+        return;
+    add_parents(b, SHARE_FOLDER);
+    add2(b, "--perms", "0755");
+    add2(b, "--tmpfs", SHARE_FOLDER);
+    if (verify)
+        add3(b, "--ro-bind", verify, SHARE_VERIFY);
+    if (driver)
+        add_driver(b, driver);
     add2(b, "--remount-ro", SHARE_FOLDER);
 }
 
@@ -138,7 +149,7 @@ static void add_mounts(struct build *b)
     }
     for (it = 0; (v = record_next(b->s->data, b->s->len, "device", &it));)
         add3(b, "--dev-bind", v, v);
-    add_driver(b);
+    add_gpu(b);
     add_folder(b, b->s->folders->work, FD_WORK, field(b, "work_at"));
     add_folder(b, b->s->folders->workdir, FD_WORKDIR, field(b, "workdir"));
     add_folder(b, b->s->folders->checkpoint, FD_CHECKPOINT, field(b, "checkpoint_at"));
