@@ -285,6 +285,7 @@ void handle_workload_get(struct api_call *call);
 void handle_workload_stop(struct api_call *call);
 void handle_workload_suspend(struct api_call *call);
 void handle_workload_resume(struct api_call *call);
+void handle_workload_extend(struct api_call *call);
 void handle_workload_explain(struct api_call *call);
 void handle_workload_allocations(struct api_call *call);
 /* logs.c */

@@ -85,6 +85,7 @@
     INT("weight")                       \
     INT("priority")                     \
     WORDS("quota", "\"fair\",\"hard\"") \
+    TYPE("idle", "\"object\"") ","      \
     REF("guarantee", "Amounts")         \
     REF_("limit", "Amount"              \
                   "s")
@@ -149,6 +150,7 @@ static const struct api_schema schemas[] = {
          "WorkloadBatch") ",{\"type\":\"array\",\"items\":" REF_TO("WorkloadInput") "}]}"},
     {"Submitted", "{\"oneOf\":[" REF_TO("Workload") "," REF_TO("WorkloadList") "]}"},
     {"StopInput", STRICT(NUM_("grace"))},
+    {"ExtendInput", STRICT(NUM_("for"))},
     {"Stopping", OBJECT(INT("id") STR_("state"))},
     {"WorkloadState", OBJECT(INT("id") STR_("state"))},
     {"ExecInput", STRICT(STRINGS("command") BOOL_("tty"))},

@@ -207,6 +207,36 @@ void handle_workload_resume(struct api_call *call)
     change_sleep(call, CORE_WORKLOAD_RESUME);
 }
 
+static int decode_extension(struct api_call *call, struct json_object *json, struct err *err)
+{
+    static const struct model_json_field fields[] = {
+        {"for", model_json_read_duration, offsetof(struct core_command, grace_ms)},
+    };
+
+    return json ? model_json_read(json, fields, ARRAY_LEN(fields), call_arena(call), &call->command,
+                                  err)
+                : 0;
+}
+
+void handle_workload_extend(struct api_call *call)
+{
+    struct json_object *json = NULL;
+    struct err err = ERR_INIT;
+    int r;
+
+    if (call->http->body_len > 0) {
+        json = call_body(call, false);
+        if (json == NULL)
+            return;
+    }
+    r = decode_extension(call, json, &err);
+    json_object_put(json);
+    if (r < 0)
+        call_fail(call, r, &err);
+    else
+        change_sleep(call, CORE_WORKLOAD_EXTEND);
+}
+
 /* ---- explain -------------------------------------------------------------------------------- */
 
 static void reply_explanation(struct api_call *call)

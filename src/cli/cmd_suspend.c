@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* allot suspend, allot resume: give a workload's devices back while it lives on. */
+/* allot suspend, resume, extend: what becomes of GPUs that a workload does not use. */
 #include <json-c/json.h>
 #include <errno.h>
 #include <string.h>
@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/json_writer.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/json.h"
@@ -141,4 +142,63 @@ const struct cli_command cli_resume = {
     .max_operands = CLI_MANY,
     .operand = CLI_COMPLETE_WORKLOAD,
     .run = run_resume,
+};
+
+static int run_extend(struct cli *cli, const struct cli_args *args)
+{
+    const char *time = cli_option_value(args, "for");
+    _cleanup_strbuf_ struct strbuf body = STRBUF_INIT;
+    struct cli_call call = {.method = "POST"};
+    struct err err = ERR_INIT;
+    struct json_writer w;
+    int64_t ms;
+    int code = 0;
+
+    if (cli_option_duration(args, "for", &ms, &err) < 0)
+        return cli_fail_usage(cli, &err);
+    json_writer_init(&w, &body);
+    json_begin_object(&w);
+    if (time)
+        json_key_string(&w, "for", time);
+    json_end_object(&w);
+    call.body = strbuf_str(&body);
+    for (size_t i = 0; i < args->operands.len; i++) {
+        _cleanup_json_ struct json_object *reply = NULL;
+        uint64_t id;
+        int r = cli_find_workload(cli, args->operands.items[i], &id, &err);
+
+        call.path = cli_path(cli, "/v1/workloads/%llu/extend", (unsigned long long)id);
+        if (r == 0)
+            r = cli_call(cli, &call, &reply, &err);
+        if (r < 0)
+            code = cli_fail(cli, &err);
+        else if (cli->json)
+            cli_print_json(cli, reply);
+        else
+            fprintf(cli->out, "%s may be idle for longer\n",
+                    cli_safe(cli, args->operands.items[i]));
+    }
+    return code;
+}
+
+static const struct cli_option extend_options[] = {
+    {.name = "for", .arg = "TIME", .help = "for how long from now (default: as the policy says)"},
+    {0},
+};
+
+const struct cli_command cli_extend = {
+    .name = "extend",
+    .group = CLI_ACT,
+    .summary = "let workloads be idle for longer",
+    .usage = "[--for TIME] ID...",
+    .description =
+        "A team may say what becomes of workloads that hold GPUs and do nothing ('allot team set "
+        "--idle'): they are reported, suspended or stopped, after two warnings ('allot show', "
+        "'allot events'). This gives them more time.",
+    .examples = "allot extend lab\nallot extend --for 8h lab",
+    .options = extend_options,
+    .min_operands = 1,
+    .max_operands = CLI_MANY,
+    .operand = CLI_COMPLETE_WORKLOAD,
+    .run = run_extend,
 };

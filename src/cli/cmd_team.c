@@ -85,6 +85,26 @@ static const char *weight_text(struct cli *cli, struct json_object *team)
                         cli_safe(cli, bias));
 }
 
+/* "idle  notebook 1h: suspend" */
+static void print_idle(struct cli *cli, struct json_object *team)
+{
+    struct json_object *rules = cli_json_get(team, "idle");
+
+    if (!json_object_is_type(rules, json_type_object))
+        return;
+    json_object_object_foreach(rules, kind, rule)
+    {
+        const char *signal = cli_json_text(rule, "signal");
+
+        cli_field(cli, "when idle",
+                  arena_printf(&cli->arena, "%s %s: %s%s", cli_safe(cli, kind),
+                               cli_safe(cli, cli_json_text(rule, "after")),
+                               cli_safe(cli, cli_json_text(rule, "action")),
+                               signal && strcmp(signal, "gpu") == 0 ? ", by use of the GPU alone"
+                                                                    : ""));
+    }
+}
+
 static int run_show(struct cli *cli, const struct cli_args *args)
 {
     _cleanup_json_ struct json_object *team = NULL;
@@ -104,6 +124,7 @@ static int run_show(struct cli *cli, const struct cli_args *args)
     cli_field(cli, "limit", amounts_text(cli, team, "limit"));
     cli_field(cli, "weight", weight_text(cli, team));
     cli_field(cli, "priority", cli_json_text(team, "priority"));
+    print_idle(cli, team);
     return 0;
 }
 
@@ -153,6 +174,30 @@ static int set_amounts(struct json_object *team, const char *which, const char *
     return 0;
 }
 
+/* "notebook=1h:suspend" or "job=4h:notify:gpu" into TEAM's rules; "none" takes one away. */
+static int set_idle(struct json_object *team, const char *text, struct err *err)
+{
+    struct json_object *rules = child(team, "idle"), *rule;
+    char kind[16], after[32], action[16], signal[8];
+    int n = sscanf(text, "%15[^=]=%31[^:]:%15[^:]:%7s", kind, after, action, signal);
+
+    if (n == 2 && strcmp(after, "none") == 0) {
+        json_object_object_add(rules, kind, NULL);
+        return 0;
+    }
+    if (n < 3)
+        return err_set(err, -EINVAL, ERR_INVALID, NULL,
+                       "write KIND=TIME:ACTION, for example notebook=1h:suspend, or KIND=none",
+                       "option '--idle' does not understand '%.60s'", text);
+    rule = json_object_new_object();
+    json_object_object_add(rule, "after", json_object_new_string(after));
+    json_object_object_add(rule, "action", json_object_new_string(action));
+    if (n == 4)
+        json_object_object_add(rule, "signal", json_object_new_string(signal));
+    json_object_object_add(rules, kind, rule);
+    return 0;
+}
+
 static int apply_options(struct json_object *team, const struct cli_args *args, struct err *err)
 {
     static const char *const numbers[] = {"weight", "priority"};
@@ -183,6 +228,8 @@ static int apply_options(struct json_object *team, const struct cli_args *args, 
         while (r == 0 && (v = cli_option_each(args, amounts[i], &it)))
             r = set_amounts(team, amounts[i], v, err);
     }
+    for (size_t it = 0; r == 0 && (v = cli_option_each(args, "idle", &it));)
+        r = set_idle(team, v, err);
     return r;
 }
 
@@ -265,6 +312,10 @@ static const struct cli_option set_options[] = {
      .help = "fair (may use what others leave idle) or hard (the limit is the guarantee)",
      .complete = CLI_COMPLETE_WORDS,
      .words = "fair hard"},
+    {.name = "idle",
+     .arg = "K=TIME:DO",
+     .help = "what becomes of idle work of a kind: notebook=1h:suspend, job=4h:notify:gpu "
+             "(goes by the GPU alone), service=none"},
     {.name = "weight", .arg = "N", .help = "share of what is left over (default 1; 0 = nothing)"},
     {.name = "priority",
      .arg = "N",

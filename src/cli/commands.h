@@ -15,7 +15,7 @@ struct json_object;
 
 extern const struct cli_command cli_run_command, cli_submit, cli_apply;
 extern const struct cli_command cli_ps, cli_show, cli_why, cli_logs, cli_top, cli_events, cli_usage;
-extern const struct cli_command cli_stop, cli_suspend, cli_resume, cli_exec, cli_gpu;
+extern const struct cli_command cli_stop, cli_suspend, cli_resume, cli_extend, cli_exec, cli_gpu;
 extern const struct cli_command cli_team, cli_quota, cli_node, cli_user, cli_token;
 extern const struct cli_command cli_login, cli_version, cli_completion, cli_help;
 

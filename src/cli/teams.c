@@ -130,8 +130,8 @@ void cli_print_warnings(struct cli *cli, struct json_object *reply)
 
 struct json_object *cli_team_settings(struct json_object *found, const char *name)
 {
-    static const char *const fields[] = {"parent",    "weight", "priority",
-                                         "guarantee", "limit",  "quota"};
+    static const char *const fields[] = {"parent", "weight", "priority", "guarantee",
+                                         "limit",  "quota",  "idle"};
     static const char *const derived[] = {"gpu", "cpu", "memory", "gpu_types"};
     struct json_object *team = json_object_new_object();
     const char *quota = cli_json_text(found, "quota");

@@ -36,6 +36,7 @@ enum core_command_kind {
     CORE_WORKLOAD_STOP,    /* in: id; grace_ms -1 = its own */
     CORE_WORKLOAD_SUSPEND, /* in: id; out: state, RUNNING until the engine has done it */
     CORE_WORKLOAD_RESUME,  /* in: id; out: state, PENDING until it has its devices */
+    CORE_WORKLOAD_EXTEND,  /* in: id; grace_ms: how long it may be idle, -1 = as its policy says */
     CORE_EXPLAIN,          /* in: id; out: explanation */
     CORE_EXPLAIN_BRIEF,    /* in: ids; out: reasons[], positions[] for a page of a list */
     CORE_NODE_DRAIN,       /* in: name, flag */

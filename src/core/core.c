@@ -109,6 +109,7 @@ static const struct command_rule rules[] = {
     [CORE_WORKLOAD_STOP] = {core_command_stop, true, false},
     [CORE_WORKLOAD_SUSPEND] = {core_command_suspend, true, false},
     [CORE_WORKLOAD_RESUME] = {core_command_resume, true, false},
+    [CORE_WORKLOAD_EXTEND] = {core_command_extend, true, false},
     [CORE_EXPLAIN] = {core_command_explain, false, false},
     [CORE_EXPLAIN_BRIEF] = {core_command_explain_brief, false, false},
     [CORE_NODE_DRAIN] = {core_command_drain, true, true},

@@ -28,6 +28,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "model/idle.h"
 #include "model/node.h"
 #include "model/task.h"
 #include "model/workload.h"
@@ -83,6 +84,8 @@ struct engine_event {
      * (0 = not known); boot_ms, of this boot, cannot tell. */
     bool past_boot;
     int64_t ran_ms;
+    /* USAGE: when each sign of life was last seen, on the boot clock; 0 = never. */
+    int64_t signal_ms[MODEL_SIGNAL_COUNT];
     /* All about a task: device busy time since its start, and of how much time that is known. Both
      * cumulative, in GPU time: two whole devices for a second are two seconds. What is not known
      * is neither busy nor idle. */

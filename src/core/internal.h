@@ -13,9 +13,9 @@
  * Files: core.c life and loop; queue.c messages from other threads; journal.c transactions,
  * group commit, effects; record.c rows and events; shape.c interning and the scheduler's view;
  * load.c start-up; past.c past use over a restart; access.c who may; team.c, user.c, node.c,
- * submit.c, stop.c, status.c commands; suspend.c workloads that sleep; task.c transitions of
- * tasks; workload.c what follows for the workload; report.c engine events; decide.c scheduler
- * decisions; explain.c; verify.c; describe.c.
+ * submit.c, stop.c, status.c commands; suspend.c workloads that sleep; idle.c such as do nothing;
+ * task.c transitions of tasks; workload.c what follows for the workload; report.c engine events;
+ * decide.c scheduler decisions; explain.c; verify.c; describe.c.
  */
 #ifndef ALLOT_CORE_INTERNAL_H
 #define ALLOT_CORE_INTERNAL_H
@@ -87,6 +87,9 @@ struct core_workload {
     int64_t submitted_ms, started_ms, limit_at_ms;
     int64_t evicted_ms;
     enum model_workload_state state;
+    int64_t signal_ms[MODEL_SIGNAL_COUNT]; /* when each sign of life was last seen; see idle.c */
+    int64_t extended_ms;                   /* until then it may be idle */
+    uint8_t idle_step;                     /* 1, 2: warned; 3: acted upon */
     bool asleep; /* the scheduler knows it in two parts; see suspend.c */
     int32_t restarts, failures, refusals;
     int32_t running, ended; /* tasks that hold devices; tasks in a final state */
@@ -272,6 +275,7 @@ int core_command_submit(struct core *core, struct core_command *c);
 int core_command_stop(struct core *core, struct core_command *c);
 int core_command_suspend(struct core *core, struct core_command *c);
 int core_command_resume(struct core *core, struct core_command *c);
+int core_command_extend(struct core *core, struct core_command *c);
 int core_command_explain(struct core *core, struct core_command *c);
 int core_command_explain_brief(struct core *core, struct core_command *c);
 int core_command_drain(struct core *core, struct core_command *c);
@@ -353,6 +357,8 @@ void core_suspend_decided(struct core *core, struct core_workload *w);
 void core_suspend_load(struct core *core, struct core_workload *w);
 /* W, which is STARTING, has its devices again: lets the engine resume it. */
 void core_suspend_start(struct core *core, struct core_workload *w);
+/* Lets the engine suspend W. False: it was not started for that, or does not run. */
+bool core_suspend_try(struct core *core, struct core_workload *w);
 /* W is evicted: lets the engine suspend it, if that is how it gives way. False: it is not. */
 bool core_suspend_evict(struct core *core, struct core_workload *w);
 /* What the engine reports of its task. */
@@ -363,6 +369,13 @@ void core_suspend_resumed(struct core *core, struct core_workload *w,
 void core_suspend_wake(struct core *core, struct core_workload *w);
 /* Does the scheduler know of W, which is suspended, what it should? 0, or -EUCLEAN with WHAT. */
 int core_suspend_verify(struct core *core, const struct core_workload *w, char *what, size_t size);
+
+/* ---- idle.c ----------------------------------------------------------------------------- */
+
+/* Signs of life of one of W's tasks: warns, and acts, by the policy of its team. */
+void core_idle_seen(struct core *core, struct core_workload *w, const struct engine_event *event);
+/* Extensions that are stored; after the workloads. */
+int core_idle_load(struct core *core, struct err *err);
 
 /* ---- past.c ----------------------------------------------------------------------------- */
 

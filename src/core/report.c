@@ -308,6 +308,7 @@ static void usage(struct core *core, struct subject *s, const struct engine_even
         return;
     take_busy(s->t, event);
     a->seen_ms = core_timeline(core, event->boot_ms);
+    core_idle_seen(core, s->w, event);
     if (core->now_ms - s->t->usage_stored_ms < USAGE_STORE_MS)
         return;
     s->t->usage_stored_ms = core->now_ms;

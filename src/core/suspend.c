@@ -254,16 +254,21 @@ void core_suspend_start(struct core *core, struct core_workload *w)
     core_journal_effect(core, EFFECT_RESUME, intent, NULL, 0);
 }
 
-bool core_suspend_evict(struct core *core, struct core_workload *w)
+bool core_suspend_try(struct core *core, struct core_workload *w)
 {
     char intent[MODEL_INTENT_MAX];
 
     if (core->ports.engine->suspend == NULL || !core_suspend_possible(w->shape) ||
-        w->shape->model->handling != MODEL_SUSPEND || w->tasks[0].state != MODEL_TASK_RUNNING)
+        w->tasks[0].state != MODEL_TASK_RUNNING)
         return false;
     core_task_intent(w, 0, intent);
     core_journal_effect(core, EFFECT_SUSPEND, intent, NULL, 0);
     return true;
+}
+
+bool core_suspend_evict(struct core *core, struct core_workload *w)
+{
+    return w->shape->model->handling == MODEL_SUSPEND && core_suspend_try(core, w);
 }
 
 /* ---- what the engine reports ------------------------------------------------------------------
@@ -297,6 +302,8 @@ void core_suspend_resumed(struct core *core, struct core_workload *w,
         return;
     if (t->state == MODEL_TASK_STARTING) {
         core_task_set_state(core, w, 0, MODEL_TASK_RUNNING);
+        w->signal_ms[MODEL_SIGNAL_GPU] = core->now_ms;
+        w->idle_step = 0;
         core_workload_clear_message(w);
         core_record_task(core, w, 0);
         core_record_workload(core, w);

@@ -22,6 +22,8 @@
 #define MODEL_EVENT_SUSPENDED "workload.suspended" /* its devices are free */
 #define MODEL_EVENT_WAKING "workload.waking"       /* it wants them back */
 #define MODEL_EVENT_RESUMED "workload.resumed"     /* it has them, or could not be suspended */
+#define MODEL_EVENT_IDLE "workload.idle" /* it does nothing: a warning, or it is acted upon */
+#define MODEL_EVENT_EXTENDED "workload.extended" /* it may do nothing for longer */
 #define MODEL_EVENT_STOPPING "workload.stopping"
 #define MODEL_EVENT_ENDED "workload.ended"
 #define MODEL_EVENT_TASK_HELD "task.held"

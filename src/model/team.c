@@ -225,6 +225,7 @@ int model_team_decode(struct json_object *json, struct arena *arena, struct mode
         {"guarantee", read_guarantee, 0},
         {"limit", read_limit, 0},
         {"quota", read_quota, offsetof(struct model_team, quota)},
+        {"idle", model_idle_read, offsetof(struct model_team, idle)},
     };
     struct model_team team = *t;
     int r;
@@ -259,6 +260,8 @@ void model_team_encode_fields(const struct model_team *t, struct json_writer *w)
     json_key_string(w, "quota", model_quota_name(t->quota));
     json_key_i64(w, "weight", t->weight);
     json_key_i64(w, "priority", t->priority);
+    json_key(w, "idle");
+    model_idle_encode(t->idle, w);
     json_key(w, "guarantee");
     json_begin_object(w);
     for (int i = 0; i < MODEL_RESOURCE_COUNT; i++)

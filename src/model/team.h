@@ -8,6 +8,8 @@
  *    "guarantee": {"gpu": 8, "cpu": 64, "memory": "512GiB"},
  *    "limit": {"gpu": "12.5", "volumes": 50}, "quota": "fair"}
  *
+ * "idle": {"notebook": {"after": "1h", "action": "suspend"}}: see idle.h.
+ *
  * guarantee and limit may also name GPU types: "gpu_types": {"H100": 4}; see team_types.h.
  *
  * `quota` is the model: "fair" (burst above the guarantee, up to the limit) or "hard": the limit
@@ -22,6 +24,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/json_writer.h"
+#include "model/idle.h"
 
 struct json_object;
 
@@ -62,6 +65,7 @@ struct model_team {
     int32_t type_count;
     int64_t weight;      /* 0..1000000 */
     int32_t priority;    /* among siblings, default 100 */
+    struct model_idle_rule idle[MODEL_KIND_COUNT]; /* see idle.h */
     int64_t volume_limit; /* number of volumes, MODEL_UNLIMITED = none */
 };
 

@@ -99,6 +99,7 @@ static void shape_free(struct shape *shape)
         free(shape->mig);
         free(shape->types);
         free(shape->labels);
+        free(shape->only_devices);
         free(shape);
         shape = next;
     }

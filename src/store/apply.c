@@ -12,12 +12,12 @@ static const char *const sql_texts[APPLY_SQL_COUNT] = {
     [APPLY_PUT_TEAM] =
         "INSERT INTO teams(id, parent_id, version, name, guarantee_gpu_milli, guarantee_cpu_milli,"
         " guarantee_memory_bytes, limit_gpu_milli, limit_cpu_milli, limit_memory_bytes, weight,"
-        " priority, volume_limit, quota, gpu_types) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10,"
-        " ?11, ?12, ?13, ?14, ?15)"
+        " priority, volume_limit, quota, gpu_types, idle)"
+        " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)"
         " ON CONFLICT(id) DO UPDATE SET parent_id = ?2, version = ?3, name = ?4, deleted = 0,"
         " guarantee_gpu_milli = ?5, guarantee_cpu_milli = ?6, guarantee_memory_bytes = ?7,"
         " limit_gpu_milli = ?8, limit_cpu_milli = ?9, limit_memory_bytes = ?10, weight = ?11,"
-        " priority = ?12, volume_limit = ?13, quota = ?14, gpu_types = ?15",
+        " priority = ?12, volume_limit = ?13, quota = ?14, gpu_types = ?15, idle = ?16",
     [APPLY_DELETE_TEAM] = "UPDATE teams SET deleted = 1 WHERE id = ?1",
     [APPLY_FIND_SHAPE] = "SELECT json = ?2 FROM shapes WHERE id = ?1",
     [APPLY_ADD_SHAPE] = "INSERT INTO shapes(id, json) VALUES(?1, ?2)",
@@ -175,7 +175,7 @@ static int end(struct binder *b, uint64_t id, struct err *err)
 
 static int put_team(struct apply *a, const struct model_team *t, struct err *err)
 {
-    _cleanup_strbuf_ struct strbuf types = STRBUF_INIT;
+    _cleanup_strbuf_ struct strbuf types = STRBUF_INIT, idle = STRBUF_INIT;
     struct binder b;
     int rc = begin(a, APPLY_PUT_TEAM, &b);
     if (rc != SQLITE_OK)
@@ -195,6 +195,8 @@ static int put_team(struct apply *a, const struct model_team *t, struct err *err
     bind_i64(&b, t->volume_limit);
     bind_text(&b, model_quota_name(t->quota));
     bind_text(&b, strbuf_str(&types));
+    model_idle_text(t->idle, &idle);
+    bind_text(&b, strbuf_str(&idle));
     return end(&b, t->id, err);
 }
 

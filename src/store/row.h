@@ -49,7 +49,7 @@ const char *row_text_or_null(struct row *row, const char *name);
     "t.id, t.parent_id, t.version, t.name, p.name, t.guarantee_gpu_milli,"                    \
     " t.guarantee_cpu_milli, t.guarantee_memory_bytes, t.limit_gpu_milli, t.limit_cpu_milli," \
     " t.limit_memory_bytes, t.weight, t.priority, t.volume_limit, t.quota,"                   \
-    " t.gpu_types"
+    " t.gpu_types, t.idle"
 #define ROW_TEAM_FROM " FROM teams t LEFT JOIN teams p ON p.id = t.parent_id "
 /* These return row->status and write on success only. The list of GPU types into ARENA. */
 int row_team(struct row *row, struct arena *arena, struct model_team *ret_team);

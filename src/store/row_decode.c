@@ -32,6 +32,9 @@ int row_team(struct row *row, struct arena *arena, struct model_team *ret_team)
     const char *types = row_text(row, "gpu_types");
     if (row->status == 0 && model_team_types_parse(types, arena, &t, NULL) < 0)
         row_refuse(row, "gpu_types", "quotas per GPU type");
+    const char *idle = row_text(row, "idle");
+    if (row->status == 0 && model_idle_parse(idle, t.idle) < 0)
+        row_refuse(row, "idle", "rules for idle work");
     if (t.parent_id != 0 && !t.parent)
         row_refuse(row, "parent_id", "the id of a team");
     if (row->status == 0)

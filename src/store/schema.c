@@ -149,6 +149,8 @@ static const char step_9[] =
     "DROP INDEX workloads_live;"
     "CREATE INDEX workloads_live ON workloads(id) WHERE state IN (" SCHEMA_LIVE ");";
 
+static const char step_10[] = "ALTER TABLE teams ADD COLUMN idle TEXT NOT NULL DEFAULT '';";
+
 const struct schema_step schema_steps[] = {
     {"create the tables", step_1},
     {"let a team have a hard quota", step_2},
@@ -159,6 +161,7 @@ const struct schema_step schema_steps[] = {
     {"name no work of others in messages", step_7},
     {"note of how much time it is known how busy devices were", step_8},
     {"let a workload be suspended", step_9},
+    {"let a team say what becomes of idle work", step_10},
 };
 const int schema_step_count = ARRAY_LEN(schema_steps);
 

@@ -8,6 +8,7 @@
  *   launch.c   composing a launch record
  *   share.c    what tasks see of the driver of their devices
  *   start.c    from a request to a launch; spawn.c  from a launch to a watched supervisor
+ *   activity.c signs of life of tasks
  *   suspend.c  tasks that sleep, and the agent that moves their device memory
  *   watch.c    messages, deaths, usage, stop
  *   adopt.c    reconcile
@@ -71,6 +72,9 @@ struct local_task {
     int64_t started_ms;
     int64_t busy_ns, known_ns; /* as in engine_event */
     int64_t stop_grace_ms;     /* asked for while there was no one to tell; -1 = no */
+    int64_t signal_ms[MODEL_SIGNAL_COUNT]; /* see activity.c */
+    int64_t seen_ms; /* the last look, and what there was then */
+    int64_t seen_cpu_ns, seen_busy_ns, seen_known_ns, seen_log_bytes;
     enum sleep_state sleep;
     bool sleep_wanted;         /* as core believes; while it is adopted */
     int agent_tries;           /* of the step that is under way */
@@ -305,6 +309,14 @@ void watch_stop(struct engine_local *e, const char *intent, int64_t grace_ms);
 void watch_exec(struct engine_local *e, struct request *r);
 /* Gives up supervisors that hang, and tells how busy the tasks were. */
 void watch_usage(struct engine_local *e);
+
+/* activity.c */
+/* Looks what T has done since the last look; it has used CPU_NS so far. */
+void activity_look(struct engine_local *e, struct local_task *t, int64_t cpu_ns, int64_t now_ms);
+/* What the supervisor of T says: whether work was given to a device, how much was written. */
+void activity_told(struct local_task *t, const char *record, size_t len);
+/* Somebody opened a session in T. */
+void activity_session(struct local_task *t);
 
 /* suspend.c */
 /* Core wants INTENT to sleep, or not to. Answered by SUSPENDED or RESUMED. */

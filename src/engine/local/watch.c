@@ -199,6 +199,8 @@ static void take_messages(struct engine_local *e, struct local_task *t)
             running(e, t, (size_t)n);
         } else if (strcmp(op, "gate") == 0) {
             suspend_gate_told(e, t, e->buffer, (size_t)n);
+        } else if (strcmp(op, "use") == 0) {
+            activity_told(t, e->buffer, (size_t)n);
         } else if (strcmp(op, "wake") == 0) {
             suspend_wake_told(e, t);
         } else if (strcmp(op, "end") == 0) {
@@ -357,6 +359,7 @@ static int forward_exec(struct engine_local *e, const char *intent, struct exec_
     if (t == NULL || t->state != RUNNING || t->control < 0)
         return err_set(call->err, -ENOENT, ERR_NOT_FOUND, NULL, NULL, "task %s is not running",
                        intent);
+    activity_session(t);
     record_add(&b, "op", "exec");
     record_add_i64(&b, "tty", call->tty != 0);
     for (size_t i = 0; call->command[i]; i++)
@@ -395,7 +398,7 @@ static void lose_patience(struct local_task *t, int64_t now)
 
 void watch_usage(struct engine_local *e)
 {
-    int64_t now = clock_boot_ms();
+    int64_t now = clock_boot_ms(), cpu_ns;
     struct local_task *t;
     size_t it = 0;
 
@@ -403,8 +406,9 @@ void watch_usage(struct engine_local *e)
         lose_patience(t, now);
         if (t->state != RUNNING || t->unwanted)
             continue;
-        if (t->simulated)
-            busy_by_cpu(t, cgroup_cpu_ns(&t->cgroups), now);
+        cpu_ns = t->gpu_milli > 0 ? cgroup_cpu_ns(&t->cgroups) : 0;
+        busy_by_cpu(t, cpu_ns, now);
+        activity_look(e, t, cpu_ns, now);
         engine_tell(e, t, ENGINE_USAGE);
     }
 }

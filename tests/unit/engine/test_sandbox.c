@@ -360,8 +360,9 @@ static void unsandboxed_tasks_run_where_that_is_allowed_and_end_clean(void **sta
     assert_int_equal(strncmp(fixture_wait(f, NULL, ENGINE_NODE).isolation, "none: ", 6), 0);
     fixture_script(f, 1,
                    "test $(id -u) -ge 1000 && echo user; (setsid sleep 7777.8 &); "
+                   "trap 'exit 3' TERM; "
                    "echo x > $HOME/x && echo x > $ALLOT_CHECKPOINT_DIR/x && echo wrote; "
-                   "trap 'exit 3' TERM; while :; do sleep 0.05; done");
+                   "while :; do sleep 0.05; done");
     fixture_start(f, 1, 0);
     fixture_wait_log(f, "1.0.0", "user\nwrote\n");
     engine_local_ops()->stop(f->engine, "1.0.0", 5000);

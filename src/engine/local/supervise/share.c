@@ -116,3 +116,16 @@ void share_describe(const struct share *s, struct strbuf *record)
         held += gpu_region_held(s->region, i);
     record_add_i64(record, "held", (int64_t)held);
 }
+
+bool share_in_use(struct share *s)
+{
+    bool used = false;
+
+    for (uint32_t i = 0; s->region && i < SHARE_DEVICES; i++) {
+        struct gpu_region_use use;
+
+        gpu_region_use(s->region, i, &use);
+        used |= use.submitted || use.working || use.waits;
+    }
+    return used;
+}

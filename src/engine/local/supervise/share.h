@@ -38,6 +38,10 @@ void share_gate(struct share *s, bool open);
 /* How long it has been closed so far, in sum. */
 int64_t share_closed_ms(const struct share *s);
 
+/* Has a program of the task given work to a device since this was last asked, or does such work
+ * still run? */
+bool share_in_use(struct share *s);
+
 /* Adds to RECORD what the engine asks of a task that is to sleep: its processes (pid), why one of
  * them cannot (obstacle), bytes of device memory (held). */
 void share_describe(const struct share *s, struct strbuf *record);

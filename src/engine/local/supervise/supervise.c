@@ -130,6 +130,17 @@ static void tell_gate(struct supervise *s)
     tell_engine(s, &b);
 }
 
+/* Signs of life, since the last time. */
+static void tell_use(struct supervise *s)
+{
+    _cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
+
+    record_add(&b, "op", "use");
+    record_add_i64(&b, "submitted", share_in_use(&s->share));
+    record_add_i64(&b, "log_bytes", s->log.offset);
+    tell_engine(s, &b);
+}
+
 static void tell_wake(struct supervise *s)
 {
     _cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
@@ -267,6 +278,8 @@ static void take_engine_message(struct supervise *s)
     else if (op && strcmp(op, "gate") == 0) {
         share_gate(&s->share, record_get_i64(s->message, (size_t)n, "open", 1) != 0);
         tell_gate(s);
+    } else if (op && strcmp(op, "look") == 0) {
+        tell_use(s);
     }
 }
 
