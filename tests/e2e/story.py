@@ -5,7 +5,8 @@
 
 Eight simulated H100. Notebooks share one device; team research bursts beyond its guarantee; team
 product takes back what it is entitled to; batch work fills what is idle and goes first; the
-server is killed and comes back; the reclaimed training goes on from its checkpoint.
+server is killed and comes back; the reclaimed training goes on from its checkpoint; an idle
+notebook lends its GPUs.
 
 usage: story.py            as a test: TAP, one line a chapter
        story.py --demo     as a demonstration: says what it does and what came of it
@@ -31,13 +32,15 @@ EPOCHS = 60
 
 SUMMARY = """
 What happened, with real processes, in {seconds:.0f} s:
-  - a Kubernetes quota was taken as it is; four notebooks shared one GPU
+  - a Kubernetes quota was taken as it is; four notebooks shared one GPU, and none could take the
+    memory of another
   - research trained on 6 GPUs with a guarantee of 4, because they were idle
   - batch work filled the rest and gave way first
   - product took back its 4 GPUs; the training wrote its checkpoint after epoch {epoch} and waited
   - its service answered throughout, also while the server was dead
   - the server was killed with -9: every task ran on, none twice, no second was lost
-  - the training went on after epoch {epoch} and finished"""
+  - the training went on after epoch {epoch} and finished
+  - an idle notebook lent its GPUs to another job and went on where it was"""
 
 
 class Story:
@@ -148,6 +151,11 @@ def test_1_four_notebooks_share_one_device():
     used = {d for name in story.notebooks for d in devices_of(name)}
     equal(len(used), 1, "devices under four quarters")
     show("ps")
+    tell("   Each takes all the GPU memory that it can have, and asks for one byte more:")
+    for name in story.notebooks:
+        expect("took 19.7 GiB of 20 GiB; one byte more: out of memory" in log_of(name),
+               log_of(name))
+    show("logs", story.notebooks[-1])
 
 
 def test_2_research_bursts():
@@ -283,16 +291,41 @@ def test_7_the_training_resumes_and_finishes():
     show("logs", "digits", "--task", "0")
 
 
-def test_8_metering_has_no_gap_and_no_overlap():
-    chapter(8, "What it cost: GPU-seconds per team, allocated, busy and idle")
+def test_8_an_idle_notebook_lends_its_gpus():
+    chapter(8, "An idle notebook gives its GPUs back while it lives, and has them with its next call")
+    for name in ("digits-api", *story.batch):
+        story.server.allot("stop", name, check=False)
+    submit("lab", "research", "--kind", "notebook", "--gpus", "8",
+           command=[PYTHON, example("notebook.py")])
+    story.server.wait_state("lab", "running")
+    wait_for("it to use its GPUs", lambda: "ready" in log_of("lab"))
+    show("suspend", "lab")
+    submit("borrower", "research", "--gpus", "8", "--max-run-time", "1m", command=["sleep", "3"])
+    story.server.wait_state("borrower", "running")
+    show("ps")
+    story.server.allot("exec", "lab", "--", "sh", "-c", "touch $HOME/go-on")
+    story.server.wait_state("lab", "pending")
+    expect("goes on" not in log_of("lab"), log_of("lab"))
+    tell("   Its program has called a GPU, and waits for the others to end:")
+    show("why", "lab")
+    wait_for("its call to come back", lambda: "goes on" in log_of("lab"))
+    equal(story.server.state("borrower"), "succeeded")
+    equal(story.server.workload("lab")["restarts"], 0, "restarts of the notebook")
+    show("logs", "lab")
+    story.server.allot("stop", "lab", "--now")
+
+
+def test_9_metering_has_no_gap_and_no_overlap():
+    chapter(9, "What it cost: GPU-seconds per team, allocated, busy and idle")
     rows = []
-    for name in ("digits", "digits-api", "finetune", "search-1", *story.notebooks):
+    for name in ("digits", "digits-api", "finetune", "search-1", "lab", "borrower",
+                 *story.notebooks):
         rows += story.server.allocations(ident(name))
     expect(len(rows) > 10, "too little was metered")
     check_devices(rows)
-    # The service ran through the crash: one allocation, open from its start until now.
+    # The service ran through the crash: one allocation, from its start until it was stopped.
     rows = story.server.allocations(ident("digits-api"))
-    equal([row["end"] for row in rows], [None], "ends of the service's allocations")
+    equal(len(rows), 1, "the service's allocations")
     usage = {u["team"]: u for u in story.server.get("/v1/usage")["teams"]}
     for team in ("research", "product", "ml-research"):
         u = usage[team]
@@ -303,7 +336,7 @@ def test_8_metering_has_no_gap_and_no_overlap():
     show("usage")
 
 
-def test_9_everything_stops():
+def test_10_everything_stops():
     for name in ("digits-api", *story.batch):
         story.server.allot("stop", name, check=False)
     for name in ("digits-api", *story.batch):
