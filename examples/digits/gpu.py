@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The least of the CUDA driver: memory of the first GPU. Frameworks do the same, with more words."""
+"""The least of the CUDA driver: memory of the first GPU. Frameworks do the same in more words."""
 import ctypes
 
 OUT_OF_MEMORY = 2

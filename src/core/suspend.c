@@ -193,7 +193,7 @@ static void wake(struct core *core, struct core_workload *w, const char *actor, 
                                             .workload_name = w->name,
                                             .team = w->team->row.name,
                                             .actor = actor,
-                                            .message = why});
+                                            .message = w->message}); /* WHY may have been it */
 }
 
 /* From now on it is metered as what it has: devices, or host memory alone. */

@@ -292,7 +292,7 @@ def test_7_the_training_resumes_and_finishes():
 
 
 def test_8_an_idle_notebook_lends_its_gpus():
-    chapter(8, "An idle notebook gives its GPUs back while it lives, and has them with its next call")
+    chapter(8, "An idle notebook lends its GPUs, and has them again with its next call")
     for name in ("digits-api", *story.batch):
         story.server.allot("stop", name, check=False)
     submit("lab", "research", "--kind", "notebook", "--gpus", "8",
