@@ -21,6 +21,10 @@
  * socket stays open; it carries wake requests, and its end says nothing: a slot is free when the
  * pidfd says that the process is gone.
  *
+ * A process that only looks, as a monitor does, sends SHARE_LOOK instead. It gets the same answer
+ * with no slot, after which the agent closes the socket: it is no user of the devices, is not
+ * counted as one, and does not stand in the way of a suspend.
+ *
  * Memory, without locks. A process that wants N bytes of a device
  *
  *     1. adds N to its slot's `wanted`,
@@ -61,6 +65,7 @@
 #define SHARE_FOLDER "/run/allot/gpu"           /* inside the sandbox, read-only */
 #define SHARE_SOCKET SHARE_FOLDER "/agent"      /* of this task */
 #define SHARE_DRIVER SHARE_FOLDER "/libcuda.so" /* the driver's own library */
+#define SHARE_NVML SHARE_FOLDER "/libnvidia-ml.so" /* likewise, its management library */
 #define SHARE_VERIFY SHARE_FOLDER "/verify"     /* a program that tries the limits */
 #define SHARE_OPEN SHARE_FOLDER "/open"         /* is there where the driver may be used when no
                                                    agent answers */
@@ -130,11 +135,11 @@ struct share_counters {
     struct share_slot slots[SHARE_SLOTS];
 };
 
-enum share_message { SHARE_HELLO = 1, SHARE_WELCOME, SHARE_REFUSAL, SHARE_WAKE };
+enum share_message { SHARE_HELLO = 1, SHARE_WELCOME, SHARE_REFUSAL, SHARE_WAKE, SHARE_LOOK };
 
 /* Process to agent. */
 struct share_hello {
-    uint32_t message; /* SHARE_HELLO; a later SHARE_WAKE has the same form */
+    uint32_t message; /* SHARE_HELLO or SHARE_LOOK; a later SHARE_WAKE has the same form */
     uint32_t version;
 };
 
@@ -142,7 +147,7 @@ struct share_hello {
 struct share_welcome {
     uint32_t message; /* SHARE_WELCOME, or SHARE_REFUSAL (no descriptors) */
     uint32_t version;
-    uint32_t slot;
+    uint32_t slot; /* SHARE_SLOTS: none */
     int32_t error; /* of a refusal, a negative errno: -ENOSPC no slot, -EPROTO version */
 };
 

@@ -55,9 +55,9 @@ int gpu_inventory(const char *spec, struct arena *arena, struct gpu_inventory *r
     return 0;
 }
 
-const char *gpu_driver_library(struct arena *arena)
+const char *gpu_driver_library(const char *name, struct arena *arena)
 {
-    void *library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+    void *library = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
     const char *path = NULL;
     struct link_map *map;
     char real[PATH_MAX];

@@ -297,6 +297,13 @@ static void greet(struct gpu_region *g, struct watch *w, uint32_t version, int32
         unwatch(g, w); /* it hears that, and may greet again */
 }
 
+/* Whoever only looks is no process of the devices. */
+static void show(struct gpu_region *g, struct watch *w, uint32_t version)
+{
+    (void)answer(g, w->fd, version == SHARE_VERSION ? 0 : -EPROTO, SHARE_SLOTS);
+    unwatch(g, w);
+}
+
 /* What W has sent and who sent it. False: it has ended, or says nonsense. */
 static bool receive(const struct watch *w, struct share_hello *ret_hello, int32_t *ret_sender)
 {
@@ -333,6 +340,8 @@ static void take_message(struct gpu_region *g, struct watch *w)
         unwatch(g, w);
     else if (hello.message == SHARE_HELLO)
         greet(g, w, hello.version, sender);
+    else if (hello.message == SHARE_LOOK)
+        show(g, w, hello.version);
     else if (hello.message == SHARE_WAKE && g->wake && atomic_load(&g->limits->gate) != 0)
         g->wake(g->ctx);
 }

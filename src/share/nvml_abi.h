@@ -77,6 +77,20 @@ struct nvml_process { /* v2 and v3 */
     uint32_t gpu_instance, compute_instance;
 };
 
+struct nvml_process_detail {
+    uint32_t pid;
+    uint64_t used;
+    uint32_t gpu_instance, compute_instance;
+    uint64_t used_protected;
+};
+
+struct nvml_process_details {
+    uint32_t version;
+    uint32_t mode; /* which processes */
+    uint32_t count;
+    struct nvml_process_detail *list;
+};
+
 struct nvml_process_sample {
     uint32_t pid;
     uint64_t time_us;
@@ -103,6 +117,8 @@ struct nvml_gpm_support {
 _Static_assert(sizeof(struct nvml_memory_v2) == 40, "ABI");
 _Static_assert(sizeof(struct nvml_pci) == 68 && sizeof(struct nvml_pci_v2) == 52, "ABI");
 _Static_assert(sizeof(struct nvml_process) == 24, "ABI");
+_Static_assert(sizeof(struct nvml_process_detail) == 32, "ABI");
+_Static_assert(sizeof(struct nvml_process_details) == 24, "ABI");
 _Static_assert(sizeof(struct nvml_process_sample) == 32, "ABI");
 _Static_assert(sizeof(struct nvml_process_util) == 40, "ABI");
 _Static_assert(sizeof(struct nvml_process_utils) == 24, "ABI");
@@ -165,12 +181,18 @@ typedef nvml_result fn_nvmlGpmQueryDeviceSupport(struct nvml_device *device,
 typedef nvml_result fn_nvmlDeviceGetComputeRunningProcesses(struct nvml_device *device,
                                                             uint32_t *count,
                                                             struct nvml_process_v1 *list);
+typedef fn_nvmlDeviceGetComputeRunningProcesses fn_nvmlDeviceGetGraphicsRunningProcesses;
+typedef fn_nvmlDeviceGetComputeRunningProcesses fn_nvmlDeviceGetMPSComputeRunningProcesses;
 typedef nvml_result fn_nvmlDeviceGetComputeRunningProcesses_v2(struct nvml_device *device,
                                                                uint32_t *count,
                                                                struct nvml_process *list);
 typedef fn_nvmlDeviceGetComputeRunningProcesses_v2 fn_nvmlDeviceGetComputeRunningProcesses_v3;
+typedef fn_nvmlDeviceGetComputeRunningProcesses_v2 fn_nvmlDeviceGetGraphicsRunningProcesses_v2;
 typedef fn_nvmlDeviceGetComputeRunningProcesses_v2 fn_nvmlDeviceGetGraphicsRunningProcesses_v3;
+typedef fn_nvmlDeviceGetComputeRunningProcesses_v2 fn_nvmlDeviceGetMPSComputeRunningProcesses_v2;
 typedef fn_nvmlDeviceGetComputeRunningProcesses_v2 fn_nvmlDeviceGetMPSComputeRunningProcesses_v3;
+typedef nvml_result fn_nvmlDeviceGetRunningProcessDetailList(struct nvml_device *device,
+                                                             struct nvml_process_details *details);
 typedef nvml_result fn_nvmlDeviceGetProcessUtilization(struct nvml_device *device,
                                                        struct nvml_process_sample *list,
                                                        uint32_t *count, uint64_t last_seen_us);

@@ -10,6 +10,11 @@ const char *share_place_driver(void)
     return SHARE_DRIVER;
 }
 
+const char *share_place_nvml(void)
+{
+    return SHARE_NVML;
+}
+
 const char *share_place_socket(void)
 {
     return SHARE_SOCKET;
@@ -38,6 +43,12 @@ const char *share_place_driver(void)
 {
     static _Thread_local char path[PATH_MAX];
     return in_folder(path, "libcuda.so");
+}
+
+const char *share_place_nvml(void)
+{
+    static _Thread_local char path[PATH_MAX];
+    return in_folder(path, "libnvidia-ml.so");
 }
 
 const char *share_place_socket(void)

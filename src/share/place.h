@@ -9,6 +9,7 @@
 
 /* The strings live for ever. */
 const char *share_place_driver(void); /* the driver's own libcuda.so */
+const char *share_place_nvml(void);   /* the driver's own libnvidia-ml.so */
 const char *share_place_socket(void); /* of the agent */
 const char *share_place_open(void);   /* a file that is there where the driver may be used
                                          without the agent */

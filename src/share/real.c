@@ -1,32 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The driver's own functions, and which trampoline stands before each. */
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
 
+#include "share/library.h"
 #include "share/place.h"
 #include "share/shim.h"
 
 #define SLOTS 2048 /* of the table of addresses; a power of two above twice the symbols */
 static_assert(SLOTS > 2 * SHARE_SYMBOLS, "table of addresses is too small");
-
-static const char *const names[SHARE_SYMBOLS] = {SHARE_SYMBOL_NAMES};
-
-static pthread_once_t opened = PTHREAD_ONCE_INIT;
-static void *driver;
-static _Atomic(void *) reals[SHARE_SYMBOLS];
-
-static pthread_once_t mapped = PTHREAD_ONCE_INIT;
-static struct {
-    void *address;
-    enum share_symbol symbol;
-} by_address[SLOTS];
-
-static void open_driver(void)
-{
-    driver = dlopen(share_place_driver(), RTLD_NOW | RTLD_LOCAL);
-}
 
 /* What a symbol that this driver lacks does when it is called all the same. */
 static int missing(void)
@@ -34,29 +17,31 @@ static int missing(void)
     return CU_NOT_FOUND;
 }
 
+static const char *const names[SHARE_SYMBOLS] = {SHARE_SYMBOL_NAMES};
+static _Atomic(void *) reals[SHARE_SYMBOLS];
+static struct library driver = {.path = share_place_driver,
+                                .names = names,
+                                .hooks = share_hook,
+                                .entry = share_entry,
+                                .reals = reals,
+                                .missing = (void *)missing};
+
+static pthread_once_t mapped = PTHREAD_ONCE_INIT;
+static struct {
+    void *address;
+    enum share_symbol symbol;
+} by_address[SLOTS];
+
 void *share_real(enum share_symbol symbol)
 {
     void *real = atomic_load_explicit(&reals[symbol], memory_order_acquire);
 
-    if (real)
-        return real;
-    pthread_once(&opened, open_driver);
-    if (!driver)
-        return NULL;
-    real = dlsym(driver, names[symbol]);
-    atomic_store_explicit(&reals[symbol], real, memory_order_release);
-    return real;
+    return real ? real : library_real(&driver, symbol);
 }
 
 void share_resolve(uint32_t symbol)
 {
-    void *to = share_real((enum share_symbol)symbol);
-
-    if (!to)
-        to = (void *)missing;
-    else if (share_hook[symbol])
-        to = share_hook[symbol];
-    __atomic_store_n(&share_entry[symbol], to, __ATOMIC_RELEASE);
+    library_resolve(&driver, symbol);
 }
 
 static size_t place_of(const void *address)

@@ -41,7 +41,7 @@ extern void *const share_trampoline[SHARE_SYMBOLS];
 /* The hook of each symbol or NULL: hooks.c. */
 extern void *const share_hook[SHARE_SYMBOLS];
 
-/* The driver's function, or NULL when this driver has none. Thread-safe. */
+/* The driver's function, or NULL when this driver has none. Thread-safe. See library.h. */
 void *share_real(enum share_symbol symbol);
 /* The trampoline that stands before the driver's function at ADDRESS, or ADDRESS itself. */
 void *share_before(void *address);

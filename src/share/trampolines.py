@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes what stands before each symbol of the driver.
+"""Writes what stands before each symbol of a library of the driver.
 
-usage: trampolines.py SYMBOLS ASSEMBLY HEADER
+usage: trampolines.py PREFIX SYMBOLS ASSEMBLY HEADER
 
-ASSEMBLY (x86-64) has one exported function per name in SYMBOLS: with the gate open it jumps
-through share_entry[], with the gate closed it waits first. HEADER numbers and names the symbols.
+ASSEMBLY (x86-64) has one exported function per name in SYMBOLS, which jumps through PREFIX_entry[].
+With the prefix share (the driver itself) it waits first while the gate is closed. HEADER numbers
+and names the symbols.
 """
 
 import sys
@@ -61,24 +62,31 @@ HEAD = """# SPDX-License-Identifier: Apache-2.0
     movups 176(%rsp), %xmm7
     leave
     .cfi_def_cfa %rsp, 8
-    leaq share_entry(%rip), %r10
+    leaq {prefix}_entry(%rip), %r10
     notrack jmp *(%r10,%r11,8)
     .cfi_endproc
     .endm
 
-# The first call of a symbol: share_resolve() fills share_entry[].
-    .hidden share_first
-    .globl share_first
-    .type share_first, @function
-share_first:
-    aside share_resolve
-    .size share_first, . - share_first
+# The first call of a symbol: {prefix}_resolve() fills {prefix}_entry[].
+    .hidden {prefix}_first
+    .globl {prefix}_first
+    .type {prefix}_first, @function
+{prefix}_first:
+    aside {prefix}_resolve
+    .size {prefix}_first, . - {prefix}_first
+"""
 
+CLOSED = """
     .type share_closed, @function
 share_closed:
     aside share_wait_open
     .size share_closed, . - share_closed
 """
+
+GATE = """
+    movq share_gate(%rip), %r10
+    cmpl $0, (%r10)
+    jne share_closed"""
 
 SYMBOL = """
     .p2align 4
@@ -88,11 +96,8 @@ SYMBOL = """
 .Lsymbol{number}:
     .cfi_startproc
     endbr64
-    movl ${number}, %r11d
-    movq share_gate(%rip), %r10
-    cmpl $0, (%r10)
-    jne share_closed
-    notrack jmp *share_entry+{offset}(%rip)
+    movl ${number}, %r11d{gate}
+    notrack jmp *{prefix}_entry+{offset}(%rip)
     .cfi_endproc
     .size {name}, . - {name}
 """
@@ -100,37 +105,37 @@ SYMBOL = """
 TABLES = """
     .section .data.rel.local, "aw"
     .p2align 6
-    .hidden share_entry
-    .globl share_entry
-    .type share_entry, @object
-share_entry:
+    .hidden {prefix}_entry
+    .globl {prefix}_entry
+    .type {prefix}_entry, @object
+{prefix}_entry:
     .rept {count}
-    .quad share_first
+    .quad {prefix}_first
     .endr
-    .size share_entry, . - share_entry
+    .size {prefix}_entry, . - {prefix}_entry
 
     .section .data.rel.ro.local, "aw"
     .p2align 4
-    .hidden share_trampoline
-    .globl share_trampoline
-    .type share_trampoline, @object
-share_trampoline:
+    .hidden {prefix}_trampoline
+    .globl {prefix}_trampoline
+    .type {prefix}_trampoline, @object
+{prefix}_trampoline:
 {addresses}
-    .size share_trampoline, . - share_trampoline
+    .size {prefix}_trampoline, . - {prefix}_trampoline
     .section .note.GNU-stack, "", @progbits
 """
 
 HEADER = """/* SPDX-License-Identifier: Apache-2.0 */
-/* Made by trampolines.py: the symbols of the driver by number, in the order of their names. */
-#ifndef ALLOT_SHARE_SYMBOLS_H
-#define ALLOT_SHARE_SYMBOLS_H
+/* Made by trampolines.py: the symbols of a library by number, in the order of their names. */
+#ifndef ALLOT_{upper}_SYMBOLS_H
+#define ALLOT_{upper}_SYMBOLS_H
 
-enum share_symbol {{
+enum {prefix}_symbol {{
 {numbers}
-    SHARE_SYMBOLS
+    {upper}_SYMBOLS
 }};
 
-#define SHARE_SYMBOL_NAMES \\
+#define {upper}_SYMBOL_NAMES \\
 {names}
 
 #endif
@@ -138,18 +143,21 @@ enum share_symbol {{
 
 
 def main():
-    names = open(sys.argv[1], encoding="ascii").read().split()
+    prefix, path, assembly, header = sys.argv[1:]
+    names = open(path, encoding="ascii").read().split()
+    gate = GATE if prefix == "share" else ""
     if names != sorted(set(names)):
-        sys.exit(f"{sys.argv[1]}: names must be sorted, each once")
-    with open(sys.argv[2], "w", encoding="ascii") as out:
-        out.write(HEAD)
+        sys.exit(f"{path}: names must be sorted, each once")
+    with open(assembly, "w", encoding="ascii") as out:
+        out.write(HEAD.replace("{prefix}", prefix) + (CLOSED if gate else ""))
         for number, name in enumerate(names):
-            out.write(SYMBOL.format(name=name, number=number, offset=8 * number))
+            out.write(SYMBOL.format(prefix=prefix, name=name, number=number, offset=8 * number,
+                                    gate=gate))
         addresses = "\n".join(f"    .quad .Lsymbol{i}" for i in range(len(names)))
-        out.write(TABLES.format(count=len(names), addresses=addresses))
-    with open(sys.argv[3], "w", encoding="ascii") as out:
+        out.write(TABLES.format(prefix=prefix, count=len(names), addresses=addresses))
+    with open(header, "w", encoding="ascii") as out:
         numbers = "\n".join(f"    SYM_{name}," for name in names)
-        out.write(HEADER.format(numbers=numbers,
+        out.write(HEADER.format(prefix=prefix, upper=prefix.upper(), numbers=numbers,
                                 names=" \\\n".join(f'    "{name}",' for name in names)))
 
 

@@ -43,7 +43,8 @@
  * ALLOT_DOUBLE_KERNEL_NS (10,000 unless set) on as many SMs as it has blocks.
  *
  * Environment of a process: ALLOT_DOUBLE_FILE; ALLOT_DOUBLE_KERNEL_NS; CUDA_VISIBLE_DEVICES (a list
- * of ordinals or uuids); CUDA_MPS_ACTIVE_THREAD_PERCENTAGE.
+ * of ordinals or uuids); CUDA_MPS_ACTIVE_THREAD_PERCENTAGE; NVIDIA_VISIBLE_DEVICES (a list of
+ * uuids: NVML sees no others, as in a container that has no files of other devices).
  *
  * What is simulated
  *  - all 637 symbols are exported; what is not simulated answers CU_NOT_SUPPORTED and is counted

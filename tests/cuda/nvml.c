@@ -178,6 +178,35 @@ nvml_result nvmlSystemGetCudaDriverVersion_v2(int *ret_version)
     return nvmlSystemGetCudaDriverVersion(ret_version);
 }
 
+/* NVIDIA_VISIBLE_DEVICES stands for the device files that a container has: devices that are not
+ * in a list of uuids are not there. Other values show all. */
+static bool is_visible(struct dbl_shared *sh, uint32_t d)
+{
+    const char *list = getenv("NVIDIA_VISIBLE_DEVICES");
+    char text[48];
+
+    dbl_uuid_text(dbl_info(sh, d)->uuid, text);
+    return list == NULL || strstr(list, "GPU-") == NULL || strstr(list, text) != NULL;
+}
+
+/* How many of the first D devices are visible. */
+static uint32_t visible_before(struct dbl_shared *sh, uint32_t d)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < d; i++)
+        count += is_visible(sh, i);
+    return count;
+}
+
+static nvml_result handle_of(struct dbl_shared *sh, uint32_t d, struct nvml_device **ret_device)
+{
+    if (!is_visible(sh, d))
+        return NVML_NOT_FOUND;
+    *ret_device = (struct nvml_device *)&sh->devices[d];
+    return NVML_OK;
+}
+
 nvml_result nvmlDeviceGetCount_v2(uint32_t *ret_count)
 {
     struct dbl_shared *sh = nvml_machine();
@@ -186,7 +215,7 @@ nvml_result nvmlDeviceGetCount_v2(uint32_t *ret_count)
         return NVML_UNINITIALIZED;
     if (ret_count == NULL)
         return NVML_INVALID_ARGUMENT;
-    *ret_count = sh->config.devices;
+    *ret_count = visible_before(sh, sh->config.devices);
     return NVML_OK;
 }
 
@@ -201,10 +230,12 @@ nvml_result nvmlDeviceGetHandleByIndex_v2(uint32_t index, struct nvml_device **r
 
     if (sh == NULL)
         return NVML_UNINITIALIZED;
-    if (ret_device == NULL || index >= sh->config.devices)
+    if (ret_device == NULL)
         return NVML_INVALID_ARGUMENT;
-    *ret_device = (struct nvml_device *)&sh->devices[index];
-    return NVML_OK;
+    for (uint32_t d = 0; d < sh->config.devices; d++)
+        if (is_visible(sh, d) && index-- == 0)
+            return handle_of(sh, d, ret_device);
+    return NVML_INVALID_ARGUMENT;
 }
 
 nvml_result nvmlDeviceGetHandleByIndex(uint32_t index, struct nvml_device **ret_device)
@@ -224,7 +255,7 @@ nvml_result nvmlDeviceGetHandleByUUID(const char *uuid, struct nvml_device **ret
     for (uint32_t d = 0; d < sh->config.devices; d++) {
         dbl_uuid_text(dbl_info(sh, d)->uuid, text);
         if (strcmp(text, uuid) == 0)
-            return nvmlDeviceGetHandleByIndex_v2(d, ret_device);
+            return handle_of(sh, d, ret_device);
     }
     return NVML_NOT_FOUND;
 }
@@ -240,7 +271,7 @@ nvml_result nvmlDeviceGetHandleByPciBusId_v2(const char *bus_id, struct nvml_dev
         return NVML_INVALID_ARGUMENT;
     for (uint32_t d = 0; d < sh->config.devices; d++)
         if (domain == 0 && dbl_info(sh, d)->bus == bus)
-            return nvmlDeviceGetHandleByIndex_v2(d, ret_device);
+            return handle_of(sh, d, ret_device);
     return NVML_NOT_FOUND;
 }
 
@@ -282,7 +313,7 @@ nvml_result nvmlDeviceGetSerial(struct nvml_device *device, char *text, uint32_t
 
 nvml_result nvmlDeviceGetIndex(struct nvml_device *device, uint32_t *ret_value)
 {
-    ANSWER(ret_value, d);
+    ANSWER(ret_value, visible_before(nvml_machine(), d));
 }
 
 nvml_result nvmlDeviceGetMinorNumber(struct nvml_device *device, uint32_t *ret_value)

@@ -13,6 +13,8 @@ fn_nvmlDeviceGetCount_v2 nvmlDeviceGetCount_v2;
 fn_nvmlDeviceGetHandleByIndex_v2 nvmlDeviceGetHandleByIndex_v2;
 fn_nvmlDeviceGetHandleByUUID nvmlDeviceGetHandleByUUID;
 fn_nvmlDeviceGetHandleByPciBusId_v2 nvmlDeviceGetHandleByPciBusId_v2;
+fn_nvmlDeviceGetIndex nvmlDeviceGetIndex;
+fn_nvmlDeviceGetMinorNumber nvmlDeviceGetMinorNumber;
 fn_nvmlDeviceGetUUID nvmlDeviceGetUUID;
 fn_nvmlDeviceGetName nvmlDeviceGetName;
 fn_nvmlDeviceGetPciInfo_v3 nvmlDeviceGetPciInfo_v3;
@@ -93,6 +95,38 @@ static void devices_agree(struct dbl_shared *sh)
     SAME(nvmlDeviceGetName(device, text, sizeof(text)), NVML_GPU_IS_LOST);
     SAME(nvmlShutdown(), NVML_OK);
     SAME(nvmlDeviceGetName(device, text, sizeof(text)), NVML_UNINITIALIZED);
+}
+
+/* As in a container that has the files of some devices alone. */
+static void devices_can_be_out_of_sight(struct dbl_shared *sh)
+{
+    struct nvml_device *device, *hidden;
+    char first[48], second[48], both[100], text[96];
+    uint32_t value;
+
+    dbl_uuid_text(dbl_info(sh, 0)->uuid, first);
+    dbl_uuid_text(dbl_info(sh, 1)->uuid, second);
+    hidden = device_of(0);
+    setenv("NVIDIA_VISIBLE_DEVICES", second, 1);
+    SAME(nvmlDeviceGetCount_v2(&value), NVML_OK);
+    SAME(value, 1);
+    SAME(nvmlDeviceGetHandleByIndex_v2(0, &device), NVML_OK);
+    CHECK(device != hidden);
+    SAME(nvmlDeviceGetUUID(device, text, sizeof(text)), NVML_OK);
+    CHECK(strcmp(text, second) == 0);
+    SAME(nvmlDeviceGetIndex(device, &value), NVML_OK);
+    SAME(value, 0);
+    SAME(nvmlDeviceGetMinorNumber(device, &value), NVML_OK);
+    SAME(value, 1);
+    SAME(nvmlDeviceGetHandleByIndex_v2(1, &device), NVML_INVALID_ARGUMENT);
+    SAME(nvmlDeviceGetHandleByUUID(first, &device), NVML_NOT_FOUND);
+    snprintf(both, sizeof(both), "%s,%s", second, first);
+    setenv("NVIDIA_VISIBLE_DEVICES", both, 1);
+    SAME(nvmlDeviceGetHandleByIndex_v2(0, &device), NVML_OK);
+    CHECK(device == hidden); /* in the order of the machine */
+    setenv("NVIDIA_VISIBLE_DEVICES", "all", 1);
+    SAME(nvmlDeviceGetCount_v2(&value), NVML_OK);
+    SAME(value, 2);
 }
 
 static void memory_agrees(struct dbl_shared *sh)
@@ -256,6 +290,7 @@ static void saved_processes_are_not_listed(struct dbl_shared *sh)
     }
 
 CASE(devices_agree, DBL_TIMESLICE)
+CASE(devices_can_be_out_of_sight, DBL_TIMESLICE)
 CASE(memory_agrees, DBL_TIMESLICE)
 CASE(utilisation_lags, DBL_TIMESLICE)
 CASE(mps_hides_who_it_was, DBL_MPS)
@@ -265,6 +300,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_devices_agree),
+        cmocka_unit_test(test_devices_can_be_out_of_sight),
         cmocka_unit_test(test_memory_agrees),
         cmocka_unit_test(test_utilisation_lags),
         cmocka_unit_test(test_mps_hides_who_it_was),

@@ -115,9 +115,67 @@ def test_the_limit_outlives_the_server():
     server.wait_state(ident, "cancelled")
 
 
+# What a monitor reads, as pynvml does.
+MONITOR = """
+nvml = ctypes.CDLL("libnvidia-ml.so.1")
+class Process(ctypes.Structure):
+    _fields_ = [("pid", ctypes.c_uint), ("used", ctypes.c_ulonglong), ("gpu", ctypes.c_uint),
+                ("compute", ctypes.c_uint)]
+def handle(index):
+    device = ctypes.c_void_p()
+    return device if nvml.nvmlDeviceGetHandleByIndex_v2(index, ctypes.byref(device)) == 0 else None
+def devices():
+    count = ctypes.c_uint()
+    nvml.nvmlDeviceGetCount_v2(ctypes.byref(count))
+    return count.value
+def memory(index=0):
+    memory = (ctypes.c_ulonglong * 3)()  # total, free, used
+    assert nvml.nvmlDeviceGetMemoryInfo(handle(index), memory) == 0
+    return list(memory)
+def processes(index=0):
+    list, count = (Process * 64)(), ctypes.c_uint(64)
+    assert nvml.nvmlDeviceGetComputeRunningProcesses_v3(handle(index), ctypes.byref(count),
+                                                        list) == 0
+    return [(p.pid, p.used) for p in list[:count.value]]
+def uuids():
+    text = ctypes.create_string_buffer(96)
+    return [nvml.nvmlDeviceGetUUID(handle(i), text, 96) or text.value.decode()
+            for i in range(devices())]
+assert nvml.nvmlInit_v2() == 0
+"""
+
+
+def test_monitors_show_the_part():
+    # A neighbour on the same device, whose memory and processes are its own.
+    neighbour = start("context(); print(take(5 << 30)); time.sleep(600)", gpu=0.5)
+    wait_for("the neighbour to have its memory", lambda: log_of(neighbour).split() == ["0"])
+    lines = run(MONITOR + """
+print(*memory())
+context()
+take(3 << 30)
+print(*memory())
+print(processes() == [(os.getpid(), (3 << 30) + int(os.environ["CONTEXT"]))], processes())
+print(devices(), handle(1), uuids() == [os.environ["CUDA_VISIBLE_DEVICES"]])
+""", gpu=0.25, env={"CONTEXT": str(CONTEXT)})
+    equal(max(used(server)), (5 << 30) + CONTEXT, "the neighbour has it still")
+    server.allot("stop", str(neighbour), "--grace", "100ms")
+    server.wait_state(neighbour, "cancelled")
+    equal(lines[0], f"{20 * GIB} {20 * GIB} 0", "total, free, used")
+    equal(lines[1], f"{20 * GIB} {17 * GIB - CONTEXT} {3 * GIB + CONTEXT}")
+    expect(lines[2].startswith("True"), f"its own process alone: {lines[2]}")
+    equal(lines[3], "1 None True", "of two devices it sees its own")
+
+
+def test_monitors_show_whole_devices_to_their_tasks():
+    equal(run(MONITOR + "print(devices()); context(); print(*memory())", gpus=1),
+          ["1", f"{80 * GIB} {80 * GIB - CONTEXT} {CONTEXT}"])
+    equal(run(MONITOR + "print(devices(), memory(1)[0])", gpus=2), [f"2 {80 * GIB}"])
+
+
 def test_nothing_in_front_of_the_driver_can_be_replaced():
     lines = run("""
-for path in "lib/libcuda.so.1", "libcuda.so", "agent", "lib", "open":
+for path in ("lib/libcuda.so.1", "lib/libnvidia-ml.so.1", "libcuda.so", "libnvidia-ml.so", "agent",
+             "lib", "open", "verify"):
     try:
         os.rename("/run/allot/gpu/" + path, "/run/allot/gpu/other")
         print(path)

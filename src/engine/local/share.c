@@ -134,6 +134,7 @@ static const char *find_simulated(struct engine_local *e)
         return arena_strdup(&e->arena, err.text);
     remove_others(s->data_dir, name);
     s->driver_path = driver;
+    s->nvml_path = surroundings_part(e, "simulated/libnvidia-ml.so.1");
     return NULL;
 }
 
@@ -147,10 +148,12 @@ static const char *find(struct engine_local *e)
 
     if (s->no_sandbox)
         return "tasks have no sandbox";
-    if (e->devices.simulated)
+    if (e->devices.simulated) {
         reason = find_simulated(e);
-    else
-        s->driver_path = gpu_driver_library(&e->arena);
+    } else {
+        s->driver_path = gpu_driver_library("libcuda.so.1", &e->arena);
+        s->nvml_path = gpu_driver_library("libnvidia-ml.so.1", &e->arena);
+    }
     if (reason)
         return reason;
     if (s->driver_path == NULL)
@@ -217,12 +220,16 @@ void share_compose(const struct engine_local *e, const struct engine_start *star
         return;
     record_add(record, "driver", s->driver_path);
     record_add(record, "driver_file", s->sim_file);
+    record_add(record, "nvml", s->nvml_path);
     if (!is_shared(e, start))
         return;
     record_add(record, "shim", s->shim_path);
+    record_add(record, "nvml_shim", s->nvml_shim_path);
     /* On the machine's own root programs would find the driver itself. */
-    if (!e->devices.simulated && !image)
+    if (!e->devices.simulated && !image) {
         record_add(record, "shim_over", s->driver_path);
+        record_add(record, "nvml_over", s->nvml_path);
+    }
     for (int32_t i = 0; i < start->device_count; i++) {
         const struct model_device *d = device_at(e, start, i);
         char uuid[GPU_UUID_TEXT];

@@ -245,6 +245,7 @@ int surroundings_find(struct engine_local *e, const struct engine_local_config *
     s->bwrap_path = c->bwrap_path ? arena_strdup(&e->arena, c->bwrap_path) : find_program(bwraps);
     s->shim_path = c->share_library ? arena_strdup(&e->arena, c->share_library)
                                     : surroundings_part(e, "liballot-share.so");
+    s->nvml_shim_path = surroundings_part(e, "liballot-share-nvml.so");
     s->agent_path = c->agent_path ? arena_strdup(&e->arena, c->agent_path)
                                   : surroundings_part(e, "allot-gpu-agent");
     s->verify_path = surroundings_part(e, "allot-gpu-verify");

@@ -147,8 +147,8 @@ static int verify(bool json)
     struct driver d;
 
     if (part == 0)
-        return report(trials, 0,
-                      "this is no task that holds a device: ALLOT_GPU_MEMORY is not set", json);
+        return report(trials, 0, "this is no task that holds a device: ALLOT_GPU_MEMORY is not set",
+                      json);
     reason = driver_open(&d);
     if (reason)
         return report(trials, 0, reason, json);

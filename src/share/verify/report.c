@@ -26,10 +26,9 @@ static void uuid_text(const struct cu_uuid *uuid, char text[48])
 {
     const uint8_t *b = uuid->bytes;
 
-    snprintf(text, 48,
-             "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1],
-             b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14],
-             b[15]);
+    snprintf(text, 48, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
+             b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13],
+             b[14], b[15]);
 }
 
 static const char *outcome(int code)
@@ -183,10 +182,8 @@ static void print_json(const struct trial *trials, int count, const char *reason
 
 int report(const struct trial *trials, int count, const char *reason, bool json)
 {
-    static const int status[] = {[VERDICT_HELD] = 0,
-                                 [VERDICT_WHOLE] = 0,
-                                 [VERDICT_UNTESTED] = 2,
-                                 [VERDICT_BROKEN] = 1};
+    static const int status[] = {
+        [VERDICT_HELD] = 0, [VERDICT_WHOLE] = 0, [VERDICT_UNTESTED] = 2, [VERDICT_BROKEN] = 1};
 
     for (int i = 0; i < count && reason == NULL; i++)
         if (trials[i].verdict == VERDICT_UNTESTED)

@@ -123,10 +123,10 @@ struct trial {
     int device; /* ordinal of this process */
     char name[96];
     struct cu_uuid uuid;
-    uint64_t part;            /* what the task may use of it */
-    uint64_t total, free;     /* as cuMemGetInfo says before anything is taken */
-    uint64_t filled;          /* what was given of the part */
-    uint64_t beyond;          /* the most that it held, when it should have been refused */
+    uint64_t part;        /* what the task may use of it */
+    uint64_t total, free; /* as cuMemGetInfo says before anything is taken */
+    uint64_t filled;      /* what was given of the part */
+    uint64_t beyond;      /* the most that it held, when it should have been refused */
     struct answer answers[VERIFY_WAYS];
     int answer_count;
     bool lost; /* what was freed did not come back */

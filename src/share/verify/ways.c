@@ -5,14 +5,14 @@
 #include "share/verify/verify.h"
 
 #define LOOKUP_VERSION 12000 /* of the CUDA that asks */
-#define SIDE UINT64_C(4096) /* of a square of VERIFY_BLOCK bytes */
-_Static_assert(SIDE * SIDE == VERIFY_BLOCK, "a square");
+#define SIDE UINT64_C(4096)  /* of a square of VERIFY_BLOCK bytes */
+_Static_assert(SIDE *SIDE == VERIFY_BLOCK, "a square");
 
 /* What a driver without the functions answers. */
-#define NEED(condition)                \
-    do {                               \
-        if (!(condition))              \
-            return CU_NOT_SUPPORTED;   \
+#define NEED(condition)              \
+    do {                             \
+        if (!(condition))            \
+            return CU_NOT_SUPPORTED; \
     } while (0)
 
 static cu_result linear(const struct driver *d, int device)
@@ -137,13 +137,7 @@ static cu_result array(const struct driver *d, int device)
 }
 
 const struct way verify_ways[] = {
-    {"linear", linear},
-    {"looked up", looked_up},
-    {"pitched", pitched},
-    {"managed", managed},
-    {"async", async},
-    {"own pool", own_pool},
-    {"virtual memory", physical},
-    {"array", array},
-    {NULL, NULL},
+    {"linear", linear},           {"looked up", looked_up}, {"pitched", pitched},
+    {"managed", managed},         {"async", async},         {"own pool", own_pool},
+    {"virtual memory", physical}, {"array", array},         {NULL, NULL},
 };

@@ -91,23 +91,34 @@ static void add_cover(struct build *b, const char *place)
     add2(b, "--tmpfs", place);
 }
 
-/* Where programs find the driver of their devices, and the shim finds what belongs to it. */
+/* A LIBRARY of the driver AT the place where programs find it; or a SHIM, which finds the library
+ * BEHIND itself, and stands OVER the machine's own, too (NULL: that is out of sight). */
+static void add_library(struct build *b, const char *library, const char *at, const char *shim,
+                        const char *behind, const char *over)
+{
+    add3(b, "--ro-bind", shim ? shim : library, at);
+    if (shim)
+        add3(b, "--ro-bind", library, behind);
+    if (shim && over)
+        add3(b, "--ro-bind", shim, over);
+}
+
+/* Where programs find the driver of their devices, and the shims find what belongs to it. */
 static void add_driver(struct build *b, const char *driver)
 {
-    const char *file = field(b, "driver_file");
-    const char *shim = field(b, "shim"), *over = field(b, "shim_over");
+    const char *file = field(b, "driver_file"), *nvml = field(b, "nvml");
 
     add2(b, "--perms", "0755");
     add2(b, "--dir", SHARE_FOLDER "/lib");
-    add3(b, "--ro-bind", shim ? shim : driver, SHARE_FOLDER "/lib/libcuda.so.1");
+    add_library(b, driver, SHARE_FOLDER "/lib/libcuda.so.1", field(b, "shim"), SHARE_DRIVER,
+                field(b, "shim_over"));
+    if (nvml)
+        add_library(b, nvml, SHARE_FOLDER "/lib/libnvidia-ml.so.1", field(b, "nvml_shim"),
+                    SHARE_NVML, field(b, "nvml_over"));
     if (file)
         add3(b, "--bind", file, SHARE_FOLDER "/devices");
-    if (shim) {
-        add3(b, "--ro-bind", driver, SHARE_DRIVER);
+    if (field(b, "shim"))
         add3(b, "--ro-bind-fd", arena_printf(&b->arena, "%d", FD_AGENT), SHARE_SOCKET);
-    }
-    if (shim && over)
-        add3(b, "--ro-bind", shim, over);
 }
 
 /* What belongs to the devices of the task, in a folder that nobody can change. */
