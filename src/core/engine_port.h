@@ -84,6 +84,9 @@ struct engine_event {
      * (0 = not known); boot_ms, of this boot, cannot tell. */
     bool past_boot;
     int64_t ran_ms;
+    /* USAGE: device memory that the driver counts for the task and that nobody asked the agent of
+     * sharing for; it is charged. */
+    int64_t beyond_bytes;
     /* USAGE: when each sign of life was last seen, on the boot clock; 0 = never. */
     int64_t signal_ms[MODEL_SIGNAL_COUNT];
     /* All about a task: device busy time since its start, and of how much time that is known. Both

@@ -72,6 +72,7 @@ struct core_task {
     /* What the engine reports of this attempt counts from its start; so much of it belongs to
      * earlier allocations, before it was suspended. */
     int64_t busy_base_ns, known_base_ns;
+    bool beyond_told; /* that it holds device memory past its part's account */
     int64_t usage_stored_ms;
 };
 

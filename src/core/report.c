@@ -24,6 +24,7 @@
 #include "base/qty.h"
 
 #define LAUNCHES_MAX 3
+#define BEYOND_TOLD_BYTES (INT64_C(64) << 20)
 /* The exit code of what could not be launched, as shells have it. */
 #define LAUNCH_FAILED 126
 /* How often a running allocation's busy time is written down, ms. */
@@ -300,6 +301,21 @@ static void refused(struct core *core, struct subject *s, const struct engine_ev
                        arena_printf(&core->turn, "could not be launched: %s", why));
 }
 
+/* Programs that go around the shim are charged, and named. */
+static void note_beyond(struct core *core, struct subject *s, int64_t bytes)
+{
+    char text[QTY_TEXT_MAX];
+
+    if (bytes < BEYOND_TOLD_BYTES || s->t->beyond_told)
+        return;
+    s->t->beyond_told = true;
+    core_record_workload_event(core, s->w, s->index, MODEL_EVENT_TASK_BEYOND,
+                               arena_printf(&core->turn, "{\"bytes\":%lld}", (long long)bytes),
+                               "task %d holds %s of GPU memory that its programs took past the "
+                               "shim; it is charged to its part",
+                               s->index, qty_format_bytes(bytes, text));
+}
+
 static void usage(struct core *core, struct subject *s, const struct engine_event *event)
 {
     struct model_allocation *a = &s->t->allocation;
@@ -308,6 +324,7 @@ static void usage(struct core *core, struct subject *s, const struct engine_even
         return;
     take_busy(s->t, event);
     a->seen_ms = core_timeline(core, event->boot_ms);
+    note_beyond(core, s, event->beyond_bytes);
     core_idle_seen(core, s->w, event);
     if (core->now_ms - s->t->usage_stored_ms < USAGE_STORE_MS)
         return;

@@ -67,9 +67,10 @@ static int start(const struct nvml *n, struct err *err)
     return nvml_check(n, code, "anything", err);
 }
 
-int nvml_open(struct nvml *ret_nvml, struct err *err)
+int nvml_open(const char *library, struct nvml *ret_nvml, struct err *err)
 {
-    struct nvml n = {.library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL)};
+    struct nvml n = {
+        .library = dlopen(library ? library : "libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL)};
     int r;
 
     if (n.library == NULL)

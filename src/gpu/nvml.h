@@ -3,7 +3,7 @@
  * NVIDIA's management library, loaded when it is there: a machine without a driver needs nothing.
  *
  *     struct nvml nvml;
- *     r = nvml_open(&nvml, &err);        -ENOENT: no driver answers
+ *     r = nvml_open(NULL, &nvml, &err);        -ENOENT: no driver answers
  *     r = nvml_check(&nvml, nvml.count(&n), "how many devices there are", &err);
  *     nvml_close(&nvml);
  *
@@ -43,9 +43,9 @@ struct nvml {
     fn_nvmlDeviceGetComputeRunningProcesses_v3 *processes;
 };
 
-/* Loads and initialises it. -ENOENT: no driver is here or loaded. -EIO: it answers with an error,
+/* Loads LIBRARY, or the driver's own (NULL), and initialises it. -ENOENT: no driver is here or loaded. -EIO: it answers with an error,
  * or lacks what every supported driver has. */
-int nvml_open(struct nvml *ret_nvml, struct err *err);
+int nvml_open(const char *library, struct nvml *ret_nvml, struct err *err);
 void nvml_close(struct nvml *nvml);
 
 /* 0, or -EIO with "the NVIDIA driver cannot tell WHAT". */

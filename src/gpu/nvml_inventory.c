@@ -86,7 +86,7 @@ static int read_all(const struct nvml *n, struct arena *arena, struct gpu_invent
 int gpu_nvml_inventory(struct arena *arena, struct gpu_inventory *ret_inventory, struct err *err)
 {
     struct nvml n;
-    int r = nvml_open(&n, err);
+    int r = nvml_open(NULL, &n, err);
 
     if (r < 0)
         return r;

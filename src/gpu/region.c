@@ -535,6 +535,16 @@ uint64_t gpu_region_held(const struct gpu_region *g, uint32_t device)
     return share_ledger_held(g->limits, g->counters, device);
 }
 
+uint64_t gpu_region_charged(const struct gpu_region *g, uint32_t device)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < SHARE_SLOTS; i++)
+        if (g->pids[i] != 0)
+            sum = plus(sum, atomic_load(&g->counters->slots[i].devices[device].held));
+    return sum;
+}
+
 uint32_t gpu_region_processes(const struct gpu_region *g)
 {
     uint32_t n = 0;

@@ -62,6 +62,8 @@ void gpu_region_gate(struct gpu_region *region, bool open);
 
 /* Bytes of DEVICE that the task holds, what is charged beyond its slots included. */
 uint64_t gpu_region_held(const struct gpu_region *region, uint32_t device);
+/* The same without what is charged beyond them. */
+uint64_t gpu_region_charged(const struct gpu_region *region, uint32_t device);
 /* Processes that are attached now. */
 uint32_t gpu_region_processes(const struct gpu_region *region);
 /* Their pids as seen from here, for the driver's figures of them: at most MAX, and how many. */

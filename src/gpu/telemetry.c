@@ -72,14 +72,14 @@ static int find_devices(struct gpu_telemetry *t, struct err *err)
     return r;
 }
 
-int gpu_telemetry_open(struct gpu_telemetry **ret_telemetry, struct err *err)
+int gpu_telemetry_open(const char *library, struct gpu_telemetry **ret_telemetry, struct err *err)
 {
     struct gpu_telemetry *t = calloc(1, sizeof(*t));
     int r;
 
     if (t == NULL)
         abort();
-    r = nvml_open(&t->nvml, err);
+    r = nvml_open(library, &t->nvml, err);
     if (r < 0) {
         free(t);
         return r;

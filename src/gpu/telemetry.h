@@ -14,7 +14,7 @@
  * and not the clients; only the device's own figures hold then.
  *
  *     struct gpu_telemetry *t;
- *     r = gpu_telemetry_open(&t, &err);
+ *     r = gpu_telemetry_open(NULL, &t, &err);
  *     ... once a second: gpu_telemetry_read(t, clock_boot_ms());
  *     for each i: gpu_telemetry_device(t, i)->busy_ns ...
  *     gpu_telemetry_close(t);
@@ -60,8 +60,9 @@ struct gpu_process_reading {
 
 struct gpu_telemetry;
 
-/* -ENOENT: no driver answers. -EIO: it answers with an error. */
-int gpu_telemetry_open(struct gpu_telemetry **ret_telemetry, struct err *err);
+/* LIBRARY: of the driver's management, NULL = the machine's own. -ENOENT: no driver answers. -EIO: it
+ * answers with an error. */
+int gpu_telemetry_open(const char *library, struct gpu_telemetry **ret_telemetry, struct err *err);
 /* NULL is fine. */
 void gpu_telemetry_close(struct gpu_telemetry *t);
 

@@ -32,6 +32,7 @@
 #define MODEL_EVENT_TASK_STARTED "task.started"
 #define MODEL_EVENT_TASK_STOPPING "task.stopping"
 #define MODEL_EVENT_TASK_ENDED "task.ended"
+#define MODEL_EVENT_TASK_BEYOND "task.beyond" /* it took GPU memory past what caps its part */
 #define MODEL_EVENT_TASK_LOST "task.lost"
 #define MODEL_EVENT_TASK_REFUSED "task.refused"
 #define MODEL_EVENT_TEAM "team.changed"

@@ -190,6 +190,47 @@ for path in ("lib/libcuda.so.1", "lib/libnvidia-ml.so.1", "libcuda.so", "libnvid
     equal(lines, [])
 
 
+def test_what_is_taken_past_the_shim_is_charged_and_told():
+    ident = start("""
+context()
+before = info()[0]
+driver = ctypes.CDLL("/run/allot/gpu/libcuda.so")
+print(driver.cuMemAlloc_v2(ctypes.byref(ctypes.c_uint64()), ctypes.c_size_t(5 << 30)))
+end = time.monotonic() + 60
+while info()[0] == before and time.monotonic() < end:
+    time.sleep(0.1)
+print((before - info()[0]) >> 30, take(info()[0] + 1))
+time.sleep(600)
+""", gpu=0.25)
+    wait_for("it to be charged", lambda: len(log_of(ident).splitlines()) == 2)
+    equal(log_of(ident).split(), ["0", "5", "2"])
+    told = wait_for("it to be told", lambda: [
+        e for e in server.get(f"/v1/workloads/{ident}/events?limit=100")["events"]
+        if e["type"] == "task.beyond"])
+    equal(len(told), 1)
+    expect("holds 5GiB of GPU memory that its programs took past the shim" in told[0]["message"],
+           f"{told}")
+    server.allot("stop", str(ident), "--now")
+    server.wait_state(ident, "cancelled")
+
+
+def test_who_takes_and_gives_back_all_the_time_is_not_charged_twice():
+    equal(run("""
+context()
+half = info()[0] // 2
+end = time.monotonic() + 12
+refused = 0
+block = ctypes.c_uint64()
+while time.monotonic() < end:
+    refused += call("cuMemAlloc_v2", ctypes.byref(block), ctypes.c_size_t(2 * half)) != 0
+    time.sleep(0.05)
+    if block.value:
+        call("cuMemFree_v2", block)
+        block.value = 0
+print("refused", refused)
+""", gpu=0.25), ["refused 0"])
+
+
 def test_own_library_folders_come_after_it():
     equal(run('print(os.environ["LD_LIBRARY_PATH"])', gpu=0.25,
               env={"LD_LIBRARY_PATH": "/opt/mine"}), ["/run/allot/gpu/lib:/opt/mine"])

@@ -77,6 +77,7 @@ void activity_told(struct local_task *t, const char *record, size_t len)
     if (log_bytes != t->seen_log_bytes)
         seen(t, MODEL_SIGNAL_OUTPUT, now_ms);
     t->seen_log_bytes = log_bytes;
+    t->beyond_bytes = record_get_i64(record, len, "beyond", 0);
 }
 
 void activity_session(struct local_task *t)

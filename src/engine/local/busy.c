@@ -37,15 +37,16 @@ struct busy_meter {
 
 void busy_open(struct engine_local *e)
 {
+    const char *library = share_management(e);
     struct busy_meter *m;
     struct err err = ERR_INIT;
 
-    if (e->devices.count == 0 || e->devices.simulated)
+    if (e->devices.count == 0 || (e->devices.simulated && library == NULL))
         return;
     m = calloc(1, sizeof(*m));
     if (m == NULL)
         abort(); /* as the arena does */
-    if (gpu_telemetry_open(&m->telemetry, &err) < 0) {
+    if (gpu_telemetry_open(library, &m->telemetry, &err) < 0) {
         log_warn("busy time of devices is not known: %s", err.text);
         free(m);
         return;
@@ -193,7 +194,27 @@ void busy_measure(struct engine_local *e)
     if (e->meter == NULL)
         return;
     read_devices(e->meter);
-    while ((t = map_next(&e->tasks, &it)))
-        if (t->state == RUNNING && t->sleep != ASLEEP && !t->simulated && t->gpu_milli > 0)
+    while ((t = map_next(&e->tasks, &it))) {
+        if (t->state != RUNNING || t->sleep != AWAKE || t->gpu_milli == 0)
+            continue;
+        if (!t->simulated)
             measure_task(e->meter, t);
+        share_reconcile(t, e->meter);
+    }
+}
+
+int64_t busy_memory(const struct busy_meter *m, const char *uuid, const struct cgroup_pids *pids)
+{
+    size_t count;
+    const struct gpu_process_reading *p = gpu_telemetry_processes(m->telemetry, &count);
+    int32_t device = device_of(m, uuid);
+    int64_t sum = 0;
+
+    if (device < 0)
+        return -1;
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; p[i].device == device && k < pids->len; k++)
+            if (pids->items[k] == p[i].pid && p[i].memory_bytes > 0)
+                sum += p[i].memory_bytes;
+    return sum;
 }

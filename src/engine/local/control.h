@@ -6,12 +6,13 @@
  * CONTROL_MESSAGE_MAX bytes with `op` as first key; one descriptor may travel with a message.
  *
  *   engine -> supervisor     stop {grace_ms}, exec {tty, arg...} + descriptor, gate {open},
- *                            look {}
+ *                            look {}, driver {bytes...}: what the driver says that the task's
+ *                            processes hold of each device
  *   supervisor -> engine     starting {}, running {started_boot_ms, closed, closed_ms}, then `end`
  *                            (below); on a new connection the present state is sent first.
  *                            gate {closed, closed_ms, pid..., obstacle..., held} answers gate;
  *                            wake {}: a program waits at the closed gate. use {submitted,
- *                            log_bytes} answers look
+ *                            log_bytes, beyond} answers look
  *   supervisor -> init       term {}, kill {}, exec as above
  *   init -> supervisor       started {boot_ms}, refused {message}, withdrawn {}, exited {status}
  *

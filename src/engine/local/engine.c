@@ -62,6 +62,7 @@ void engine_tell(struct engine_local *e, const struct local_task *t, enum engine
     if (kind == ENGINE_STARTED)
         ev.boot_ms = t->started_ms;
     memcpy(ev.signal_ms, t->signal_ms, sizeof(ev.signal_ms));
+    ev.beyond_bytes = t->beyond_bytes;
     if (kind == ENGINE_SUSPENDED)
         ev.host_bytes = t->host_bytes;
     if (kind == ENGINE_RESUMED)

@@ -72,6 +72,7 @@ struct local_task {
     int64_t started_ms;
     int64_t busy_ns, known_ns; /* as in engine_event */
     int64_t stop_grace_ms;     /* asked for while there was no one to tell; -1 = no */
+    int64_t beyond_bytes; /* of device memory that its programs took past the shim */
     int64_t signal_ms[MODEL_SIGNAL_COUNT]; /* see activity.c */
     int64_t seen_ms; /* the last look, and what there was then */
     int64_t seen_cpu_ns, seen_busy_ns, seen_known_ns, seen_log_bytes;
@@ -254,6 +255,11 @@ bool share_has_driver(const struct engine_local *e, const struct engine_start *s
 /* Adds to RECORD what the supervisor puts there, and the parts that START holds. */
 void share_compose(const struct engine_local *e, const struct engine_start *start, bool image,
                    struct strbuf *record);
+/* The driver's management library of simulated devices, in E's arena; NULL: there is none, or the
+ * devices are real. */
+const char *share_management(struct engine_local *e);
+/* Tells the supervisor of T what the driver says of the memory that T's processes hold. */
+void share_reconcile(struct local_task *t, const struct busy_meter *m);
 /* Memory that START may use of its first device. 0: it has none. */
 int64_t share_memory_bytes(const struct engine_local *e, const struct engine_start *start);
 /* Appends the devices of START as CUDA_VISIBLE_DEVICES has them. */
@@ -338,8 +344,11 @@ void suspend_close(struct engine_local *e);
 /* Begins to measure real devices, where there are any. */
 void busy_open(struct engine_local *e);
 void busy_close(struct engine_local *e);
-/* Measures the running tasks on real devices. Nothing to do without them. */
+/* Reads the driver's figures: measures the running tasks on real devices, and lets the supervisors
+ * of those that share some compare the memory that they have charged. */
 void busy_measure(struct engine_local *e);
+/* Memory that the processes PIDS hold of the device UUID, as the driver says. -1: not known. */
+int64_t busy_memory(const struct busy_meter *m, const char *uuid, const struct cgroup_pids *pids);
 /* The same of T if its devices are simulated: it has used CPU_NS until NOW_MS. */
 void busy_by_cpu(struct local_task *t, int64_t cpu_ns, int64_t now_ms);
 

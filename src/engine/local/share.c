@@ -16,6 +16,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -24,6 +25,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/qty.h"
+#include "engine/local/control.h"
 #include "engine/local/engine.h"
 #include "engine/local/record.h"
 #include "engine/local/tool.h"
@@ -264,4 +266,44 @@ void share_visible(const struct engine_local *e, const struct engine_start *star
         uuid_text(d, uuid);
         strbuf_addf(ret_uuids, "%s%s", ret_uuids->len ? "," : "", uuid);
     }
+}
+
+/* ---- what the driver says ------------------------------------------------------------------- */
+
+const char *share_management(struct engine_local *e)
+{
+    const struct settings *s = &e->settings;
+    const char *slash = s->driver_path ? strrchr(s->driver_path, '/') : NULL;
+    const char *path;
+
+    if (s->sim_file == NULL || slash == NULL)
+        return NULL;
+    path = arena_printf(&e->arena, "%.*s/libnvidia-ml.so.1", (int)(slash - s->driver_path),
+                        s->driver_path);
+    if (access(path, R_OK) < 0)
+        return NULL;
+    /* Where it finds its devices; tasks get an environment of their own. */
+    (void)setenv("ALLOT_DOUBLE_FILE", s->sim_file, 1);
+    return path;
+}
+
+void share_reconcile(struct local_task *t, const struct busy_meter *m)
+{
+    _cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
+    struct cgroup_pids pids = {0};
+    const char *line;
+    size_t it = 0;
+
+    if (record_get(t->launch, t->launch_len, "share") == NULL || t->control < 0 ||
+        cgroup_list(&t->cgroups, &pids) < 0)
+        return;
+    record_add(&b, "op", "driver");
+    while ((line = record_next(t->launch, t->launch_len, "share", &it))) {
+        char uuid[GPU_UUID_TEXT];
+
+        snprintf(uuid, sizeof(uuid), "%s", line);
+        record_add_i64(&b, "bytes", busy_memory(m, uuid, &pids));
+    }
+    (void)control_send(t->control, &b, -1);
+    vec_done(&pids);
 }

@@ -29,7 +29,7 @@ static struct gpu_telemetry *reader(void)
     struct gpu_telemetry *t;
     struct err err = ERR_INIT;
 
-    if (gpu_telemetry_open(&t, &err) < 0) {
+    if (gpu_telemetry_open(NULL, &t, &err) < 0) {
         fprintf(stderr, "# %s\n", err.text);
         _exit(1);
     }
@@ -267,7 +267,7 @@ static void a_machine_without_a_file_has_no_reader(struct dbl_shared *sh)
     struct err err = ERR_INIT;
 
     dbl_fail_nth(sh, DBL_FAIL_NVML, 1, NVML_GPU_IS_LOST);
-    SAME(gpu_telemetry_open(&t, &err), -EIO);
+    SAME(gpu_telemetry_open(NULL, &t, &err), -EIO);
     CHECK(strstr(err.text, "the NVIDIA driver cannot tell") != NULL);
     gpu_telemetry_close(NULL);
 }

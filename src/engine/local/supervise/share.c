@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -128,4 +129,44 @@ bool share_in_use(struct share *s)
         used |= use.submitted || use.working || use.waits;
     }
     return used;
+}
+
+/* What the driver counts of DEVICE and no process does; BYTES is the driver's figure. */
+static uint64_t difference(const struct share *s, uint32_t device, int64_t bytes)
+{
+    uint64_t charged = gpu_region_charged(s->region, device);
+
+    return bytes < 0 || (uint64_t)bytes <= charged ? 0 : (uint64_t)bytes - charged;
+}
+
+static uint64_t least(const struct share *s, uint32_t device)
+{
+    uint64_t bytes = UINT64_MAX;
+
+    for (int i = 0; i < SHARE_LOOKS; i++)
+        bytes = s->beyond[device][i] < bytes ? s->beyond[device][i] : bytes;
+    return bytes;
+}
+
+void share_driver_says(struct share *s, const char *data, size_t len)
+{
+    const char *v;
+    size_t it = 0;
+
+    if (s->region == NULL || s->closed)
+        return;
+    for (uint32_t d = 0; d < SHARE_DEVICES && (v = record_next(data, len, "bytes", &it)); d++) {
+        s->beyond[d][s->looks % SHARE_LOOKS] = difference(s, d, strtoll(v, NULL, 10));
+        gpu_region_beyond(s->region, d, least(s, d));
+    }
+    s->looks++;
+}
+
+int64_t share_beyond(const struct share *s)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t d = 0; s->region && d < SHARE_DEVICES; d++)
+        bytes += least(s, d);
+    return bytes > INT64_MAX ? INT64_MAX : (int64_t)bytes;
 }

@@ -17,11 +17,16 @@
 #include "base/strbuf.h"
 #include "gpu/region.h"
 
+#define SHARE_LOOKS 5
+
 struct share {
     struct gpu_region *region; /* NULL: the task has none */
     int agent;                 /* descriptor of the agent's socket, -1 = none */
     bool closed;               /* the gate: programs wait with their next call of the driver */
     bool wake;                 /* one of them does; who has told the engine clears it */
+    /* What the driver counts beyond what is charged, at the last looks. */
+    uint64_t beyond[SHARE_DEVICES][SHARE_LOOKS];
+    uint32_t looks;
     int64_t closed_at_ms, closed_ms; /* since when, and for how long in sum before */
 };
 
@@ -37,6 +42,15 @@ void share_close(struct share *s);
 void share_gate(struct share *s, bool open);
 /* How long it has been closed so far, in sum. */
 int64_t share_closed_ms(const struct share *s);
+
+/*
+ * Takes the driver's figures of what the task's processes hold of each device (bytes), by the record
+ * DATA, and charges what no process accounts for: memory that was taken past the shim. Both figures
+ * are of about the same moment, so the least difference of the last looks is what counts.
+ */
+void share_driver_says(struct share *s, const char *data, size_t len);
+/* What is charged so, of all devices. */
+int64_t share_beyond(const struct share *s);
 
 /* Has a program of the task given work to a device since this was last asked, or does such work
  * still run? */

@@ -138,6 +138,7 @@ static void tell_use(struct supervise *s)
     record_add(&b, "op", "use");
     record_add_i64(&b, "submitted", share_in_use(&s->share));
     record_add_i64(&b, "log_bytes", s->log.offset);
+    record_add_i64(&b, "beyond", share_beyond(&s->share));
     tell_engine(s, &b);
 }
 
@@ -280,6 +281,8 @@ static void take_engine_message(struct supervise *s)
         tell_gate(s);
     } else if (op && strcmp(op, "look") == 0) {
         tell_use(s);
+    } else if (op && strcmp(op, "driver") == 0) {
+        share_driver_says(&s->share, s->message, (size_t)n);
     }
 }
 
