@@ -43,8 +43,8 @@ struct nvml {
     fn_nvmlDeviceGetComputeRunningProcesses_v3 *processes;
 };
 
-/* Loads LIBRARY, or the driver's own (NULL), and initialises it. -ENOENT: no driver is here or loaded. -EIO: it answers with an error,
- * or lacks what every supported driver has. */
+/* Loads LIBRARY, or the driver's own (NULL), and initialises it. -ENOENT: no driver is here or
+ * loaded. -EIO: it answers with an error, or lacks what every supported driver has. */
 int nvml_open(const char *library, struct nvml *ret_nvml, struct err *err);
 void nvml_close(struct nvml *nvml);
 

@@ -60,8 +60,8 @@ struct gpu_process_reading {
 
 struct gpu_telemetry;
 
-/* LIBRARY: of the driver's management, NULL = the machine's own. -ENOENT: no driver answers. -EIO: it
- * answers with an error. */
+/* LIBRARY: of the driver's management, NULL = the machine's own. -ENOENT: no driver answers. -EIO:
+ * it answers with an error. */
 int gpu_telemetry_open(const char *library, struct gpu_telemetry **ret_telemetry, struct err *err);
 /* NULL is fine. */
 void gpu_telemetry_close(struct gpu_telemetry *t);

@@ -195,6 +195,8 @@ void busy_measure(struct engine_local *e)
         return;
     read_devices(e->meter);
     while ((t = map_next(&e->tasks, &it))) {
+        if (t->state == RUNNING && t->sleep == VERIFYING)
+            suspend_verify(e, t, share_held(t, e->meter));
         if (t->state != RUNNING || t->sleep != AWAKE || t->gpu_milli == 0)
             continue;
         if (!t->simulated)

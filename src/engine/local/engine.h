@@ -54,7 +54,7 @@ struct watch {
 bool engine_code_lasts(const char *code);
 
 /* See suspend.c. */
-enum sleep_state { AWAKE, CLOSING, SAVING, ASLEEP, OPENING, RESTORING };
+enum sleep_state { AWAKE, CLOSING, SAVING, VERIFYING, ASLEEP, OPENING, RESTORING };
 
 struct local_task {
     char intent[MODEL_INTENT_MAX];
@@ -79,6 +79,7 @@ struct local_task {
     enum sleep_state sleep;
     bool sleep_wanted;         /* as core believes; while it is adopted */
     int agent_tries;           /* of the step that is under way */
+    bool still_held;           /* the driver did not count it out: it is brought back */
     int64_t host_bytes;        /* that what it holds on devices takes in host memory */
     int64_t closed_ms;         /* for how long it slept, up to the last word of its supervisor */
     int64_t closed_at_ms;      /* when that was, if it slept then; 0: it did not */
@@ -260,6 +261,8 @@ void share_compose(const struct engine_local *e, const struct engine_start *star
 const char *share_management(struct engine_local *e);
 /* Tells the supervisor of T what the driver says of the memory that T's processes hold. */
 void share_reconcile(struct local_task *t, const struct busy_meter *m);
+/* That memory, of all devices that T shares; -1: not known. */
+int64_t share_held(const struct local_task *t, const struct busy_meter *m);
 /* Memory that START may use of its first device. 0: it has none. */
 int64_t share_memory_bytes(const struct engine_local *e, const struct engine_start *start);
 /* Appends the devices of START as CUDA_VISIBLE_DEVICES has them. */
@@ -335,6 +338,8 @@ void suspend_gate_told(struct engine_local *e, struct local_task *t, const char 
 void suspend_wake_told(struct engine_local *e, struct local_task *t);
 /* T was found running: goes on with what was under way. RECORD: its supervisor's first word. */
 void suspend_adopted(struct engine_local *e, struct local_task *t, const char *record, size_t len);
+/* T is VERIFYING, and the driver says that its processes hold BYTES of devices; -1: not known. */
+void suspend_verify(struct engine_local *e, struct local_task *t, int64_t bytes);
 /* For how long T has slept until NOW_MS. */
 int64_t suspend_closed_ms(const struct local_task *t, int64_t now_ms);
 /* Ends the agent; tasks that sleep do so on. */

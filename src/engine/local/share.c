@@ -287,23 +287,49 @@ const char *share_management(struct engine_local *e)
     return path;
 }
 
-void share_reconcile(struct local_task *t, const struct busy_meter *m)
+/* What the driver says of each device that T shares, to BYTES; how many there are, 0 where the
+ * machine does not say which processes T has. */
+static int driver_bytes(const struct local_task *t, const struct busy_meter *m,
+                        int64_t bytes[SHARE_DEVICES])
 {
-    _cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
     struct cgroup_pids pids = {0};
     const char *line;
     size_t it = 0;
+    int n = 0;
 
-    if (record_get(t->launch, t->launch_len, "share") == NULL || t->control < 0 ||
+    if (record_get(t->launch, t->launch_len, "share") == NULL ||
         cgroup_list(&t->cgroups, &pids) < 0)
-        return;
-    record_add(&b, "op", "driver");
-    while ((line = record_next(t->launch, t->launch_len, "share", &it))) {
+        return 0;
+    while (n < SHARE_DEVICES && (line = record_next(t->launch, t->launch_len, "share", &it))) {
         char uuid[GPU_UUID_TEXT];
 
         snprintf(uuid, sizeof(uuid), "%s", line);
-        record_add_i64(&b, "bytes", busy_memory(m, uuid, &pids));
+        bytes[n++] = busy_memory(m, uuid, &pids);
     }
-    (void)control_send(t->control, &b, -1);
     vec_done(&pids);
+    return n;
+}
+
+void share_reconcile(struct local_task *t, const struct busy_meter *m)
+{
+    _cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
+    int64_t bytes[SHARE_DEVICES];
+    int n = t->control < 0 ? 0 : driver_bytes(t, m, bytes);
+
+    if (n == 0)
+        return;
+    record_add(&b, "op", "driver");
+    for (int i = 0; i < n; i++)
+        record_add_i64(&b, "bytes", bytes[i]);
+    (void)control_send(t->control, &b, -1);
+}
+
+int64_t share_held(const struct local_task *t, const struct busy_meter *m)
+{
+    int64_t bytes[SHARE_DEVICES], sum = 0;
+    int n = driver_bytes(t, m, bytes);
+
+    for (int i = 0; i < n; i++)
+        sum = bytes[i] < 0 || sum < 0 ? -1 : sum + bytes[i];
+    return n > 0 ? sum : -1;
 }

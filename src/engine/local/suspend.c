@@ -2,7 +2,8 @@
 /*
  * Tasks that sleep: what they hold on devices lies in host memory, and their devices are free.
  *
- *   AWAKE    -suspend()-> CLOSING -gate closed-> SAVING -agent: done-> ASLEEP
+ *   AWAKE    -suspend()-> CLOSING -gate closed-> SAVING -agent: done-> VERIFYING
+ *   VERIFYING -driver: they hold nothing-> ASLEEP
  *   ASLEEP   -resume()->  OPENING -processes told-> RESTORING -agent: done, gate open-> AWAKE
  *
  * The gate comes first: a program that calls the driver while it is closed waits in the shim, not
@@ -36,6 +37,7 @@
 
 #define MEMINFO_MAX ((size_t)65536)
 #define HEADROOM_PART 10 /* a tenth of what is moved has to be free beside it */
+#define VERIFY_TRIES 5   /* looks at the driver's figures, which may lag behind */
 #define AGENT_TRIES 3    /* of one step: a driver that crashes each time does not get better */
 
 static void agent_ready(struct engine_local *e, struct watch *w);
@@ -211,6 +213,20 @@ void suspend_wake_told(struct engine_local *e, struct local_task *t)
         engine_tell(e, t, ENGINE_WAKE);
 }
 
+void suspend_verify(struct engine_local *e, struct local_task *t, int64_t bytes)
+{
+    if (bytes <= 0) {
+        t->sleep = ASLEEP;
+        t->agent_tries = 0;
+        engine_tell(e, t, ENGINE_SUSPENDED);
+    } else if (++t->agent_tries == VERIFY_TRIES) {
+        t->agent_tries = 0;
+        t->still_held = true;
+        t->sleep = OPENING;
+        ask_gate(e, t, false);
+    }
+}
+
 /* The agent has answered about T with R and TEXT. */
 static void answered(struct engine_local *e, struct local_task *t, int r, const char *text)
 {
@@ -220,12 +236,17 @@ static void answered(struct engine_local *e, struct local_task *t, int r, const 
     if (r == -EIO) {
         give_up(e, t, text);
     } else if (saving && r == 0) {
-        t->sleep = ASLEEP;
-        engine_tell(e, t, ENGINE_SUSPENDED);
+        t->sleep = VERIFYING;
+        if (e->meter)
+            busy_measure(e);
+        else
+            suspend_verify(e, t, -1);
     } else if (saving) {
         run_on(e, t, text);
     } else if (r == 0) {
-        run_on(e, t, NULL);
+        run_on(e, t,
+               t->still_held ? "the driver counts its device memory as held all the same" : NULL);
+        t->still_held = false;
     } else {
         /* Its devices have no room although core gave them back: it stays where it is. */
         log_warn("task %s: %s", t->intent, text);

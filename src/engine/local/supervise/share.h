@@ -44,9 +44,9 @@ void share_gate(struct share *s, bool open);
 int64_t share_closed_ms(const struct share *s);
 
 /*
- * Takes the driver's figures of what the task's processes hold of each device (bytes), by the record
- * DATA, and charges what no process accounts for: memory that was taken past the shim. Both figures
- * are of about the same moment, so the least difference of the last looks is what counts.
+ * Takes the driver's figures of what the task's processes hold of each device (bytes), by the
+ * record DATA, and charges what no process accounts for: memory that was taken past the shim. Both
+ * figures are of about the same moment, so the least difference of the last looks is what counts.
  */
 void share_driver_says(struct share *s, const char *data, size_t len);
 /* What is charged so, of all devices. */
