@@ -102,7 +102,8 @@
     BOOL("drained")                                                                      \
     REF("maintenance", "Maintenance")                                                    \
     OPT("gpu_type")                                                                      \
-    OPT("sharing") OPT("limits") OPT("isolation") NUM("cpu") NUM("memory")               \
+    OPT("sharing") LIST("sharing_backends", "SharingBackend")                            \
+    OPT("limits") OPT("isolation") NUM("cpu") NUM("memory")                              \
         LIST("devices", "Device") MAP("labels") NUM("gpu_used") LIST("use", "DeviceUse") \
             LIST_("maintenance_work", "MaintenanceWork")
 
@@ -183,6 +184,8 @@ static const struct api_schema schemas[] = {
     {"AllocationList", LIST_OF("allocations", "Allocation")},
 
     {"Device", OBJECT(DEVICE_MEMBERS)},
+    {"SharingBackend",
+     OBJECT(STR("name") WORDS("state", "\"absent\",\"found\",\"used\"") OPT_("reason"))},
     {"DeviceUse", OBJECT(INT("index") NUM("gpu_used") LIST_("holders", "Holder"))},
     {"DeviceWithUse",
      OBJECT(STR("node") INT("index") NUM("gpu_used") LIST("holders", "Holder") DEVICE_MEMBERS)},

@@ -155,6 +155,30 @@ static const char *sharing_text(struct cli *cli, const char *backend)
     return cli_safe(cli, backend);
 }
 
+/* What could enforce it, and why it does not. */
+static void print_backends(struct cli *cli, struct json_object *node)
+{
+    static const struct cli_column columns[] = {
+        {"SHARING BY", 0}, {"STATE", 0}, {"WHY", CLI_COLUMN_CUT}};
+    size_t count = cli_json_len(node, "sharing_backends");
+    struct cli_table *t;
+
+    if (count == 0)
+        return;
+    cli_heading(cli, "Parts of GPUs");
+    t = cli_table_new(cli, columns, ARRAY_LEN(columns));
+    for (size_t i = 0; i < count; i++) {
+        struct json_object *b = cli_json_at(node, "sharing_backends", i);
+        const char *state = cli_json_text(b, "state");
+
+        cli_table_row(t, CLI_TABLE_TOP);
+        cli_table_cell(t, cli_json_text(b, "name"), CLI_PLAIN);
+        cli_table_cell(t, state, state && strcmp(state, "used") == 0 ? CLI_GREEN : CLI_PLAIN);
+        cli_table_cell(t, cli_json_text(b, "reason"), CLI_PLAIN);
+    }
+    cli_table_end(t);
+}
+
 static int run_show(struct cli *cli, const struct cli_args *args)
 {
     _cleanup_json_ struct json_object *n = NULL;
@@ -189,6 +213,7 @@ static int run_show(struct cli *cli, const struct cli_args *args)
         cli_print_touched(cli, n, args->operands.items[0]);
     }
     print_devices(cli, n);
+    print_backends(cli, n);
     return 0;
 }
 

@@ -12,6 +12,8 @@
 #include "model/json.h"
 #include "model/request_read.h"
 
+#define BACKENDS_MAX 16
+
 DEFINE_CLEANUP(struct json_object *, json_object_put, json_object_putp)
 
 static const char *const state_names[] = {
@@ -23,6 +25,17 @@ static const char *const state_names[] = {
 const char *model_node_state_name(enum model_node_state v)
 {
     return (unsigned)v < ARRAY_LEN(state_names) ? state_names[v] : "invalid";
+}
+
+static const char *const backend_state_names[] = {
+    [MODEL_BACKEND_ABSENT] = "absent",
+    [MODEL_BACKEND_FOUND] = "found",
+    [MODEL_BACKEND_USED] = "used",
+};
+
+const char *model_backend_state_name(enum model_backend_state v)
+{
+    return (unsigned)v < ARRAY_LEN(backend_state_names) ? backend_state_names[v] : "invalid";
 }
 
 /* ---- writing ---------------------------------------------------------------------------- */
@@ -58,12 +71,27 @@ void model_node_encode_state(const struct model_node *n, struct json_writer *w)
     }
 }
 
+static void encode_backends(const struct model_node *n, struct json_writer *w)
+{
+    json_key(w, "sharing_backends");
+    json_begin_array(w);
+    for (int32_t i = 0; i < n->backend_count; i++) {
+        json_begin_object(w);
+        json_key_string(w, "name", n->backends[i].name);
+        json_key_string(w, "state", model_backend_state_name(n->backends[i].state));
+        json_key_string(w, "reason", n->backends[i].reason);
+        json_end_object(w);
+    }
+    json_end_array(w);
+}
+
 void model_node_encode_fields(const struct model_node *n, struct json_writer *w)
 {
     model_node_encode_state(n, w);
     json_key_string(w, "cluster", n->cluster);
     json_key_string(w, "gpu_type", n->gpu_type);
     json_key_string(w, "sharing", n->sharing);
+    encode_backends(n, w);
     json_key_string(w, "limits", n->limits);
     json_key_string(w, "isolation", n->isolation);
     model_amount_encode(w, "cpu", MODEL_CPU_MILLI, n->cpu_milli);
@@ -103,7 +131,9 @@ static int read_id(struct json_object *v, struct arena *a, void *out, struct err
     return v ? model_json_read_range(v, 0, INT64_MAX, out, err) : 0;
 }
 
-static int read_state(struct json_object *v, struct arena *a, void *out, struct err *err)
+/* The place of V in NAMES; RET_AT stays as it is where V is missing. */
+static int read_word(struct json_object *v, const char *const *names, size_t count,
+                     const char *remedy, struct arena *a, size_t *ret_at, struct err *err)
 {
     const char *text = NULL;
     int r;
@@ -111,14 +141,33 @@ static int read_state(struct json_object *v, struct arena *a, void *out, struct 
     r = model_json_read_string(v, a, &text, err);
     if (r < 0 || text == NULL)
         return r;
-    for (size_t i = 0; i < ARRAY_LEN(state_names); i++) {
-        if (strcmp(text, state_names[i]) == 0) {
-            *(enum model_node_state *)out = (enum model_node_state)i;
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(text, names[i]) == 0) {
+            *ret_at = i;
             return 0;
         }
     }
-    return err_set(err, -EINVAL, ERR_INVALID, NULL, "use up, down or unknown",
-                   "'%.40s' is not known", text);
+    return err_set(err, -EINVAL, ERR_INVALID, NULL, remedy, "'%.40s' is not known", text);
+}
+
+static int read_state(struct json_object *v, struct arena *a, void *out, struct err *err)
+{
+    size_t at = *(enum model_node_state *)out;
+    int r =
+        read_word(v, state_names, ARRAY_LEN(state_names), "use up, down or unknown", a, &at, err);
+
+    *(enum model_node_state *)out = (enum model_node_state)at;
+    return r;
+}
+
+static int read_backend_state(struct json_object *v, struct arena *a, void *out, struct err *err)
+{
+    size_t at = *(enum model_backend_state *)out;
+    int r = read_word(v, backend_state_names, ARRAY_LEN(backend_state_names),
+                      "use absent, found or used", a, &at, err);
+
+    *(enum model_backend_state *)out = (enum model_backend_state)at;
+    return r;
 }
 
 int model_node_read_time(struct json_object *v, struct arena *a, void *out, struct err *err)
@@ -173,6 +222,26 @@ static int read_mig_milli(struct json_object *v, struct arena *a, void *out, str
     return r;
 }
 
+static int list_length(struct json_object *v, int most, const char *what, size_t *ret_count,
+                       struct err *err)
+{
+    if (!json_object_is_type(v, json_type_array) || json_object_array_length(v) > (size_t)most)
+        return err_set(err, -EINVAL, ERR_INVALID, NULL, NULL, "must be an array of at most %d %s",
+                       most, what);
+    *ret_count = json_object_array_length(v);
+    return 0;
+}
+
+static int read_entry(struct json_object *list, size_t i, const struct model_json_field *fields,
+                      size_t field_count, struct arena *a, void *out, struct err *err)
+{
+    int r = model_json_read(json_object_array_get_idx(list, i), fields, field_count, a, out, err);
+
+    if (r < 0)
+        model_json_in(err, "[%zu]", i);
+    return r;
+}
+
 /* OUT is the whole node. */
 static int read_devices(struct json_object *v, struct arena *a, void *out, struct err *err)
 {
@@ -187,25 +256,39 @@ static int read_devices(struct json_object *v, struct arena *a, void *out, struc
     };
     struct model_node *n = out;
     struct model_device *devices;
-    size_t count;
+    size_t count = 0;
+    int r = list_length(v, MODEL_DEVICES_MAX, "devices", &count, err);
 
-    if (!json_object_is_type(v, json_type_array) || json_object_array_length(v) > MODEL_DEVICES_MAX)
-        return err_set(err, -EINVAL, ERR_INVALID, NULL, NULL,
-                       "must be an array of at most %d devices", MODEL_DEVICES_MAX);
-    count = json_object_array_length(v);
     devices = arena_new_array(a, struct model_device, count + 1);
-    for (size_t i = 0; i < count; i++) {
-        int r;
-
-        r = model_json_read(json_object_array_get_idx(v, i), fields, ARRAY_LEN(fields), a,
-                            &devices[i], err);
-        if (r < 0) {
-            model_json_in(err, "[%zu]", i);
-            return r;
-        }
-    }
+    for (size_t i = 0; r == 0 && i < count; i++)
+        r = read_entry(v, i, fields, ARRAY_LEN(fields), a, &devices[i], err);
+    if (r < 0)
+        return r;
     n->devices = devices;
     n->device_count = (int32_t)count;
+    return 0;
+}
+
+/* OUT is the whole node. */
+static int read_backends(struct json_object *v, struct arena *a, void *out, struct err *err)
+{
+    static const struct model_json_field fields[] = {
+        {"name", model_json_read_name, offsetof(struct model_backend, name), true},
+        {"state", read_backend_state, offsetof(struct model_backend, state), true},
+        {"reason", model_json_read_string, offsetof(struct model_backend, reason)},
+    };
+    struct model_node *n = out;
+    struct model_backend *backends;
+    size_t count = 0;
+    int r = v ? list_length(v, BACKENDS_MAX, "backends", &count, err) : 0;
+
+    backends = arena_new_array(a, struct model_backend, count + 1);
+    for (size_t i = 0; r == 0 && i < count; i++)
+        r = read_entry(v, i, fields, ARRAY_LEN(fields), a, &backends[i], err);
+    if (r < 0)
+        return r;
+    n->backends = backends;
+    n->backend_count = (int32_t)count;
     return 0;
 }
 
@@ -222,6 +305,7 @@ int model_node_decode(const char *text, size_t len, struct arena *arena, struct 
         {"maintenance", read_window, FIELD(node)},
         {"gpu_type", model_json_read_string, FIELD(node.gpu_type)},
         {"sharing", model_json_read_string, FIELD(node.sharing)},
+        {"sharing_backends", read_backends, FIELD(node)},
         {"limits", model_json_read_string, FIELD(node.limits)},
         {"isolation", model_json_read_string, FIELD(node.isolation)},
         {"cpu", read_cpu, FIELD(node.cpu_milli)},

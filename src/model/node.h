@@ -31,6 +31,15 @@ struct model_device {
     const char *path; /* device file to give to a task, or NULL */
 };
 
+/* A way to hold parts of a GPU apart: not there, there and not used, or what is used. */
+enum model_backend_state { MODEL_BACKEND_ABSENT, MODEL_BACKEND_FOUND, MODEL_BACKEND_USED };
+
+struct model_backend {
+    const char *name; /* "shim" */
+    enum model_backend_state state;
+    const char *reason; /* why it is not used or how; NULL = nothing to say */
+};
+
 enum model_node_state { MODEL_NODE_UP, MODEL_NODE_DOWN, MODEL_NODE_UNKNOWN };
 
 struct model_node {
@@ -49,10 +58,14 @@ struct model_node {
     int32_t device_count;
     const struct model_pair *labels;
     int32_t label_count;
+    const struct model_backend *backends; /* all that were looked for */
+    int32_t backend_count;
 };
 
 /* "up", "down", "unknown"; static. */
 const char *model_node_state_name(enum model_node_state v);
+/* "absent", "found", "used"; static. */
+const char *model_backend_state_name(enum model_backend_state v);
 /* One JSON object, devices and labels included; capacities as in model/amount.h. */
 void model_node_encode(const struct model_node *n, struct json_writer *w);
 /* The fields of a node or of a device inside an object that the caller began; for callers that

@@ -86,6 +86,9 @@ time.sleep(600)"""])["id"]
 def test_a_node_without_the_shim_is_caught():
     with tempfile.TemporaryDirectory(dir=os.environ.get("ALLOT_TEST_DIR", "/srv")) as folder:
         with installed(folder, "liballot-share.so") as server:
+            shim = server.get("/v1/nodes")["nodes"][0]["sharing_backends"][0]
+            equal((shim["name"], shim["state"]), ("shim", "absent"))
+            expect("liballot-share.so" in shim["reason"], shim["reason"])
             done = server.allot("gpu", "verify", "-o", "json", check=False)
             expect("enforce no parts of GPUs" in done.stderr, done.stderr)
             said = json.loads(done.stdout)

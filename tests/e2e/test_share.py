@@ -35,7 +35,13 @@ def run(program, **request):
 
 def test_the_node_says_what_enforces():
     server.start()
-    equal(server.get("/v1/nodes")["nodes"][0]["sharing"], "shim")
+    node = server.get("/v1/nodes")["nodes"][0]
+    equal(node["sharing"], "shim")
+    backends = {b["name"]: b for b in node["sharing_backends"]}
+    equal(sorted(backends), ["dmem", "mig", "mps", "shim"])
+    equal(backends["shim"], {"name": "shim", "state": "used", "reason": None})
+    expect("simulated" in backends["dmem"]["reason"], f"{backends}")
+    expect("Parts of GPUs" in server.allot("node", "show", node["name"]).stdout, "node show")
 
 
 def test_four_quarters_cannot_take_each_others_memory():

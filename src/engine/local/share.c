@@ -29,6 +29,7 @@
 #include "engine/local/engine.h"
 #include "engine/local/record.h"
 #include "engine/local/tool.h"
+#include "gpu/backends.h"
 #include "gpu/uuid.h"
 
 #define SIM_FILE "simulated-gpus."
@@ -168,6 +169,9 @@ void share_find(struct engine_local *e)
     const char *reason = e->devices.count > 0 ? find(e) : "there are no devices";
 
     e->node.sharing = reason ? "none" : "shim";
+    if (e->devices.count > 0)
+        e->node.backend_count =
+            gpu_backends(&e->devices, reason, &gpu_backend_places, &e->arena, &e->node.backends);
     if (reason && e->devices.count > 0)
         log_warn("parts of GPUs are counted and not enforced: %s", reason);
 }

@@ -541,6 +541,20 @@ static void node_show(void **state)
            "  1  H100   80GiB  ##------  0.25  1 of other teams\n");
 }
 
+static void node_show_tells_why_parts_hold_or_do_not(void **state)
+{
+    (void)state;
+    fake_answer("GET /v1/nodes/n", 200,
+                "{\"name\":\"n\",\"state\":\"up\",\"sharing\":\"shim\",\"sharing_backends\":["
+                "{\"name\":\"shim\",\"state\":\"used\",\"reason\":null},"
+                "{\"name\":\"mps\",\"state\":\"absent\",\"reason\":\"it is not installed\"}]}");
+    assert_int_equal(fake_run("node show n"), 0);
+    assert_non_null(strstr(fake_out, "\nParts of GPUs\n"
+                                     "SHARING BY  STATE   WHY\n"
+                                     "shim        used    -\n"
+                                     "mps         absent  it is not installed\n"));
+}
+
 static void node_drain_reports_each(void **state)
 {
     (void)state;
@@ -1086,6 +1100,7 @@ int main(void)
         TEST(team_set_refuses_before_it_asks),
         TEST(node_list),
         TEST(node_show),
+        TEST(node_show_tells_why_parts_hold_or_do_not),
         TEST(node_drain_reports_each),
         TEST(usage_sums_teams),
         TEST(maintenance_is_announced_and_says_whom_it_touches),

@@ -103,6 +103,10 @@ static void test_a_node_comes_back(void **state)
         {NULL, NULL, 0, NULL, 0, false, NULL},
     };
     static const struct model_pair labels[] = {{"a/zone", ""}, {"rack", "é1"}};
+    static const struct model_backend backends[] = {
+        {"shim", MODEL_BACKEND_USED, NULL},
+        {"dmem", MODEL_BACKEND_ABSENT, "this kernel has none"},
+    };
     const struct model_node n = {
         .id = 5,
         .name = "node-é",
@@ -119,6 +123,8 @@ static void test_a_node_comes_back(void **state)
         .device_count = 3,
         .labels = labels,
         .label_count = 2,
+        .backends = backends,
+        .backend_count = 2,
     };
     _cleanup_strbuf_ struct strbuf text = STRBUF_INIT, again = STRBUF_INIT;
     struct arena a = ARENA_INIT;
@@ -140,6 +146,10 @@ static void test_a_node_comes_back(void **state)
     assert_string_equal(back.devices[1].path, "/dev/nvidia0");
     assert_null(back.devices[2].uuid);
     assert_string_equal(back.labels[0].value, "");
+    assert_int_equal(back.backend_count, 2);
+    assert_int_equal(back.backends[0].state, MODEL_BACKEND_USED);
+    assert_null(back.backends[0].reason);
+    assert_string_equal(back.backends[1].reason, "this kernel has none");
     arena_done(&a);
 }
 
@@ -158,6 +168,9 @@ static void test_damaged_nodes_are_refused(void **state)
         "{\"name\":\"n\",\"devices\":[],\"cpu\":-1}",
         "{\"name\":\"n\",\"devices\":[],\"id\":-1}",
         "{\"name\":\"n\",\"devices\":[],\"gpus\":8}",
+        "{\"name\":\"n\",\"devices\":[],\"sharing_backends\":{}}",
+        "{\"name\":\"n\",\"devices\":[],\"sharing_backends\":[{\"name\":\"mps\"}]}",
+        "{\"name\":\"n\",\"devices\":[],\"sharing_backends\":[{\"name\":\"m\",\"state\":\"up\"}]}",
     };
 
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
