@@ -7,7 +7,7 @@
 #   make demo       play the story of a day
 #   make run        server in the foreground on 127.0.0.1:8080
 #   make bench      figures beside those of peers; TRACES=FOLDER of public traces for more
-#   make bench-share  what sharing of GPUs adds to a call of the driver
+#   make bench-share  what sharing and suspending of GPUs costs
 #   make install    DESTDIR= PREFIX=
 #   make check      checks of the source alone
 #   make fuzz       each fuzzer for FUZZ_SECONDS
@@ -44,6 +44,7 @@ bench: all
 bench-share: all
 	@ninja --quiet -C build bench/share_cost
 	@build/bench/share_cost
+	@bench/suspend
 
 install: all
 	@meson configure build -Dprefix=$(abspath $(PREFIX))
