@@ -177,6 +177,23 @@ def test_who_has_to_give_way_sleeps_if_that_was_asked_for():
     end(low)
 
 
+MANAGED = LAB.replace("take(%d)" % GIB, 'call("cuMemAllocManaged", ctypes.byref('
+                      'ctypes.c_uint64()), ctypes.c_size_t(%d), 1)' % GIB)
+
+
+def test_who_cannot_sleep_gives_way_as_others_do():
+    low = lab(kind="job", command=["python3", "-uc", MANAGED],
+              **{"class": "batch", "preemption": {"handling": "suspend", "grace": "1s"}})
+    high = job()
+    server.wait_state(high, "running")
+    server.wait_state(low, "pending")
+    state = server.workload(low)
+    equal(state["restarts"], 1, f"{state}")
+    end(high)
+    server.wait_state(low, "running")
+    end(low)
+
+
 def test_what_cannot_sleep_says_why():
     plain = job()
     server.wait_state(plain, "running")
@@ -184,9 +201,7 @@ def test_what_cannot_sleep_says_why():
     equal((answer.status, answer.json["code"]), (409, "conflict"), f"{answer.body}")
     expect("--preemption suspend" in answer.json["remedy"], f"{answer.body}")
     end(plain)
-    managed = LAB.replace("take(%d)" % GIB, 'call("cuMemAllocManaged", ctypes.byref('
-                          'ctypes.c_uint64()), ctypes.c_size_t(%d), 1)' % GIB)
-    ident = lab(command=["python3", "-uc", managed])
+    ident = lab(command=["python3", "-uc", MANAGED])
     text = server.allot("suspend", str(ident), check=False)
     equal(text.returncode, 1)
     expect("could not be suspended: it uses managed memory" in text.stderr, text.stderr)
