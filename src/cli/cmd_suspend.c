@@ -119,7 +119,7 @@ const struct cli_command cli_suspend = {
         "What the workload holds on its GPUs moves to host memory, and its GPUs are free for "
         "others. Its processes live on; the next call of a GPU that one of them makes, or 'allot "
         "resume', asks for the GPUs again, and the call goes on when they are back.\n\n"
-        "For notebooks, and what was submitted with --preemption suspend, of one task. What "
+        "For notebooks, and what was submitted with --handling suspend, of one task. What "
         "cannot be suspended (managed memory, memory shared with other processes, too little host "
         "memory) is named, and the workload runs on.",
     .examples = "allot suspend lab\nallot resume lab",

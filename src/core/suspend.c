@@ -362,7 +362,7 @@ static int check_suspend(struct core *core, const struct core_workload *w, struc
                        "this server's engine cannot suspend workloads");
     if (!core_suspend_possible(w->shape))
         return err_set(err, -EBUSY, ERR_CONFLICT, "id",
-                       "submit a notebook, or with --preemption suspend, of one task with GPUs",
+                       "submit a notebook, or with --handling suspend, of one task with GPUs",
                        "workload %llu was not started to be suspended", (unsigned long long)w->id);
     if (w->state != MODEL_WORKLOAD_RUNNING || w->tasks[0].state != MODEL_TASK_RUNNING)
         return err_set(err, -EBUSY, ERR_CONFLICT, "id", "see 'allot show'",

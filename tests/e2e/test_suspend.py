@@ -199,7 +199,7 @@ def test_what_cannot_sleep_says_why():
     server.wait_state(plain, "running")
     answer = server.call("POST", f"/v1/workloads/{plain}/suspend")
     equal((answer.status, answer.json["code"]), (409, "conflict"), f"{answer.body}")
-    expect("--preemption suspend" in answer.json["remedy"], f"{answer.body}")
+    expect("--handling suspend" in answer.json["remedy"], f"{answer.body}")
     end(plain)
     ident = lab(command=["python3", "-uc", MANAGED])
     text = server.allot("suspend", str(ident), check=False)
