@@ -178,6 +178,29 @@ def test_monitors_show_whole_devices_to_their_tasks():
     equal(run(MONITOR + "print(devices(), memory(1)[0])", gpus=2), [f"2 {80 * GIB}"])
 
 
+def test_a_monitor_neither_hinders_a_suspend_nor_wakes_the_task():
+    watcher = MONITOR.replace("nvml = ", "import ctypes, os, time\nnvml = ", 1) + """
+looks = 0
+while memory()[0] == 20 << 30:
+    looks += 1
+    print("look", looks)
+    time.sleep(0.02)
+"""
+    ident = start("import subprocess; context(); take(1 << 30);"
+                  "subprocess.run(['python3', '-uc', os.environ['WATCHER']])",
+                  gpu=0.25, kind="notebook", env={"WATCHER": watcher})
+    wait_for("the monitor to look", lambda: "look 1\n" in log_of(ident))
+    server.allot("suspend", str(ident))
+    equal(max(used(server)), 0, "what it held is on the host")
+    seen = len(log_of(ident).splitlines())
+    wait_for("it to look on", lambda: len(log_of(ident).splitlines()) > seen + 20)
+    equal(server.state(ident), "suspended")
+    server.allot("resume", str(ident))
+    server.wait_state(ident, "running")
+    server.allot("stop", str(ident), "--now")
+    server.wait_state(ident, "cancelled")
+
+
 def test_nothing_in_front_of_the_driver_can_be_replaced():
     lines = run("""
 for path in ("lib/libcuda.so.1", "lib/libnvidia-ml.so.1", "libcuda.so", "libnvidia-ml.so", "agent",

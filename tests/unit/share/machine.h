@@ -204,27 +204,39 @@ static inline void begin(void)
     CHECK(CU(cuCtxSetCurrent)(ctx) == CU_OK);
 }
 
-/* Comes in as the shim does, by hand: the socket, and descriptors of limits and counters. */
-static inline int attach(const struct machine *m, int fds[2],
-                         uint32_t *ret_slot)
+/* Sends MESSAGE to the agent by hand: the socket, its answer, and the descriptors of limits and
+ * counters where it welcomes. */
+static inline int greet(const struct machine *m, uint32_t message, uint32_t version,
+                        struct share_welcome *ret_welcome, int ret_fds[2])
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    struct share_hello hello = {.message = SHARE_HELLO, .version = SHARE_VERSION};
-    struct share_welcome welcome;
+    struct share_hello hello = {.message = message, .version = version};
     char control[CMSG_SPACE(2 * sizeof(int))];
-    struct iovec part = {.iov_base = &welcome, .iov_len = sizeof(welcome)};
-    struct msghdr message = {.msg_iov = &part,
-                             .msg_iovlen = 1,
-                             .msg_control = control,
-                             .msg_controllen = sizeof(control)};
+    struct iovec part = {.iov_base = ret_welcome, .iov_len = sizeof(*ret_welcome)};
+    struct msghdr answer = {.msg_iov = &part,
+                            .msg_iovlen = 1,
+                            .msg_control = control,
+                            .msg_controllen = sizeof(control)};
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
     snprintf(address.sun_path, sizeof(address.sun_path), "%s/agent", m->folder);
     CHECK(connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0);
     CHECK(send(fd, &hello, sizeof(hello), 0) == sizeof(hello));
-    CHECK(recvmsg(fd, &message, 0) == sizeof(welcome));
-    CHECK(welcome.message == SHARE_WELCOME && CMSG_FIRSTHDR(&message) != NULL);
-    memcpy(fds, CMSG_DATA(CMSG_FIRSTHDR(&message)), 2 * sizeof(int));
+    CHECK(recvmsg(fd, &answer, 0) == sizeof(*ret_welcome));
+    if (ret_welcome->message != SHARE_WELCOME)
+        return fd;
+    CHECK(CMSG_FIRSTHDR(&answer) != NULL);
+    memcpy(ret_fds, CMSG_DATA(CMSG_FIRSTHDR(&answer)), 2 * sizeof(int));
+    return fd;
+}
+
+/* Comes in as the shim does. */
+static inline int attach(const struct machine *m, int fds[2], uint32_t *ret_slot)
+{
+    struct share_welcome welcome;
+    int fd = greet(m, SHARE_HELLO, SHARE_VERSION, &welcome, fds);
+
+    CHECK(welcome.message == SHARE_WELCOME);
     if (ret_slot)
         *ret_slot = welcome.slot;
     return fd;

@@ -154,6 +154,42 @@ ALONE(a_slice_wakes_who_waits)
     end_machine(m);
 }
 
+/* Who only looks takes no place, however often. */
+static void looks_around(struct machine *m)
+{
+    const struct share_limits *limits;
+    struct share_welcome welcome;
+    int fds[2];
+    char byte;
+
+    for (int i = 0; i < 3 * SHARE_SLOTS; i++) {
+        int fd = greet(m, SHARE_LOOK, SHARE_VERSION, &welcome, fds);
+
+        CHECK(welcome.message == SHARE_WELCOME && welcome.slot == SHARE_SLOTS);
+        CHECK(recv(fd, &byte, 1, 0) == 0); /* that was all */
+        limits = mmap(NULL, sizeof(*limits), PROT_READ, MAP_SHARED, fds[0], 0);
+        CHECK(limits != MAP_FAILED && limits->devices[0].memory_limit == LIMIT);
+        munmap((void *)(uintptr_t)limits, sizeof(*limits));
+        close(fds[0]);
+        close(fds[1]);
+        close(fd);
+    }
+    close(greet(m, SHARE_LOOK, SHARE_VERSION + 1, &welcome, fds));
+    CHECK(welcome.message == SHARE_REFUSAL && welcome.error == -EPROTO);
+}
+
+ALONE(looking_takes_no_place)
+{
+    struct machine *m = machine();
+    int status = -1;
+    pid_t pid = program(looks_around, m);
+
+    while (!serve(m, pid, 1, &status))
+        CHECK(gpu_region_processes(m->region) == 0);
+    CHECK(status == 0);
+    end_machine(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -161,6 +197,7 @@ int main(void)
         cmocka_unit_test(test_use_is_of_one_device_and_never_less),
         cmocka_unit_test(test_what_nobody_accounts_for_is_held),
         cmocka_unit_test(test_a_slice_wakes_who_waits),
+        cmocka_unit_test(test_looking_takes_no_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
