@@ -16,10 +16,23 @@
 #define NAME "gpu-verify"
 #define MAX_RUN_TIME "10m"
 
-/* Is the node, or each that may be meant where NODE is NULL, one that enforces nothing? */
-static bool is_unenforced(struct json_object *list, const char *node)
+/* Why NODE does not use the shim, as it says itself; "" = it does not say. */
+static const char *shim_reason(struct json_object *node)
 {
-    size_t meant = 0;
+    for (size_t i = 0; i < cli_json_len(node, "sharing_backends"); i++) {
+        struct json_object *b = cli_json_at(node, "sharing_backends", i);
+        const char *name = cli_json_text(b, "name"), *reason = cli_json_text(b, "reason");
+
+        if (name && reason && strcmp(name, "shim") == 0)
+            return reason;
+    }
+    return "";
+}
+
+/* Why parts are not enforced on NODE, or (NULL) on any node; NULL = somewhere they are. */
+static const char *unenforced(struct json_object *list, const char *node)
+{
+    const char *reason = NULL;
 
     for (size_t i = 0; i < cli_json_len(list, "nodes"); i++) {
         struct json_object *n = cli_json_at(list, "nodes", i);
@@ -28,10 +41,10 @@ static bool is_unenforced(struct json_object *list, const char *node)
         if (cli_json_len(n, "devices") == 0 || (node && name && strcmp(name, node) != 0))
             continue;
         if (sharing == NULL || strcmp(sharing, "none") != 0)
-            return false;
-        meant++;
+            return NULL;
+        reason = shim_reason(n);
     }
-    return meant > 0;
+    return reason;
 }
 
 /* It is tried all the same: what the program finds is the truth, not what the node says. */
@@ -39,13 +52,17 @@ static void warn_of_node(struct cli *cli, const char *node)
 {
     _cleanup_json_ struct json_object *list = NULL;
     struct err err = ERR_INIT;
+    const char *reason;
 
-    if (cli_get(cli, "/v1/nodes", &list, &err) == 0 && is_unenforced(list, node))
-        cli_say(cli, arena_printf(&cli->arena,
-                                  "%s%s enforce%s no parts of GPUs (sharing: none; the server's "
-                                  "log says why); trying it all the same",
-                                  node ? "node " : "the nodes", node ? cli_safe(cli, node) : "",
-                                  node ? "s" : ""));
+    if (cli_get(cli, "/v1/nodes", &list, &err) < 0)
+        return;
+    reason = unenforced(list, node);
+    if (reason == NULL)
+        return;
+    cli_say(cli, arena_printf(&cli->arena,
+                              "%s%s enforce%s no parts of GPUs%s%s; trying it all the same",
+                              node ? "node " : "the nodes", node ? cli_safe(cli, node) : "",
+                              node ? "s" : "", *reason ? ": " : "", cli_safe(cli, reason)));
 }
 
 /* Unless one of the options that ask for a GPU was given. */
@@ -121,6 +138,7 @@ static const struct cli_command verify_command = {
                   "1 not enforced: the task was given more than its part\n"
                   "2 it could not be tried, or the command line is wrong\n"
                   "125 allot itself failed before the task ran\n"
+                  "126, 127 the program could not be started there: the message says why\n"
                   "130 stopped before it ran, or left with ^C while it stops",
     .options = verify_options,
     .shared_options = cli_workload_options,

@@ -90,7 +90,7 @@ def test_a_node_without_the_shim_is_caught():
             equal((shim["name"], shim["state"]), ("shim", "absent"))
             expect("liballot-share.so" in shim["reason"], shim["reason"])
             done = server.allot("gpu", "verify", "-o", "json", check=False)
-            expect("enforce no parts of GPUs" in done.stderr, done.stderr)
+            expect(f"enforce no parts of GPUs: {shim['reason']}" in done.stderr, done.stderr)
             said = json.loads(done.stdout)
             device, = said["devices"]
             equal((done.returncode, said["verdict"]), (1, "not enforced"))
