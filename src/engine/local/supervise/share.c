@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,10 @@
 
 #define FOLDER "gpu"
 #define AGENT FOLDER "/agent" /* where gpu_region_open() puts it */
+#define WHOLE 1000
+#define BUSY_STEP_NS UINT64_C(4000000)  /* while the task uses a device that is shared */
+#define IDLE_STEP_NS UINT64_C(50000000) /* else; it begins to as it likes, where nobody contends \
+                                         */
 
 /* LINE is "UUID BYTES MILLI CONTEXT_BYTES". */
 static int read_share(const char *line, struct gpu_region_device *ret_device, struct err *err)
@@ -33,6 +38,28 @@ static int read_share(const char *line, struct gpu_region_device *ret_device, st
 static void ask_for_wake(void *ctx)
 {
     ((struct share *)ctx)->wake = true;
+}
+
+/* Takes part in the turns on each device of which it has a part. */
+static int join_others(struct share *s, const char *data, size_t len,
+                       const struct gpu_region_config *c, struct err *err)
+{
+    const char *folder = record_get(data, len, "arbiters");
+    const char *boot_id = record_get(data, len, "boot_id");
+    int r = 0;
+
+    for (uint32_t i = 0; folder && r == 0 && i < c->device_count; i++) {
+        char uuid[GPU_UUID_TEXT], file[PATH_MAX];
+
+        if (c->devices[i].compute_milli == WHOLE)
+            continue;
+        gpu_uuid_format(c->devices[i].uuid, uuid);
+        snprintf(file, sizeof(file), "%s/%s", folder, uuid);
+        r = gpu_arbiter_join(file, boot_id ? boot_id : "", c->devices[i].compute_milli,
+                             (uint64_t)clock_boot_ns(), &s->arbiters[i], err);
+        s->next_ns = 1;
+    }
+    return r;
 }
 
 int share_open(const char *data, size_t len, struct share *ret_share, struct err *err)
@@ -62,11 +89,63 @@ int share_open(const char *data, size_t len, struct share *ret_share, struct err
     if (r == 0 && ret_share->agent < 0)
         r = err_set(err, -errno, ERR_INTERNAL, NULL, NULL, "the agent's socket is not there: %s",
                     strerror(errno));
-    return r;
+    return r == 0 ? join_others(ret_share, data, len, &config, err) : r;
+}
+
+/* ---- turns on a device ------------------------------------------------------------------------
+ */
+
+static uint64_t now_ns(void)
+{
+    return (uint64_t)clock_boot_ns();
+}
+
+static void step_device(struct share *s, uint32_t device, uint64_t now)
+{
+    struct gpu_region_use use;
+    uint64_t end_ns, next;
+    bool wants;
+
+    gpu_region_use(s->region, device, &use);
+    s->used |= use.submitted || use.working || use.waits;
+    wants = !s->closed && (use.submitted || use.working || use.waits);
+    next = gpu_arbiter_step(s->arbiters[device], now, wants, use.busy_ns, &end_ns);
+    gpu_region_slice(s->region, device, end_ns);
+    /* While it wants the device what it does there changes quickly. */
+    if (wants && (next > now + BUSY_STEP_NS || next <= now))
+        next = now + BUSY_STEP_NS;
+    if (next < s->next_ns)
+        s->next_ns = next;
+}
+
+void share_step(struct share *s)
+{
+    uint64_t now = now_ns();
+
+    if (s->next_ns == 0 || now < s->next_ns)
+        return;
+    s->next_ns = now + IDLE_STEP_NS;
+    for (uint32_t d = 0; d < SHARE_DEVICES; d++)
+        if (s->arbiters[d])
+            step_device(s, d, now);
+}
+
+int share_timeout_ms(const struct share *s)
+{
+    uint64_t now = now_ns();
+
+    if (s->next_ns == 0)
+        return -1;
+    return s->next_ns <= now ? 0 : (int)((s->next_ns - now) / NS_PER_MS) + 1;
 }
 
 void share_close(struct share *s)
 {
+    for (uint32_t d = 0; d < SHARE_DEVICES; d++) {
+        gpu_arbiter_leave(s->arbiters[d]);
+        s->arbiters[d] = NULL;
+    }
+    s->next_ns = 0;
     gpu_region_close(s->region);
     s->region = NULL;
     cleanup_close(&s->agent);
@@ -120,14 +199,17 @@ void share_describe(const struct share *s, struct strbuf *record)
 
 bool share_in_use(struct share *s)
 {
-    bool used = false;
+    bool used = s->used; /* steps look at it, too */
 
     for (uint32_t i = 0; s->region && i < SHARE_DEVICES; i++) {
         struct gpu_region_use use;
 
+        if (s->arbiters[i])
+            continue;
         gpu_region_use(s->region, i, &use);
         used |= use.submitted || use.working || use.waits;
     }
+    s->used = false;
     return used;
 }
 

@@ -15,6 +15,7 @@
 
 #include "base/err.h"
 #include "base/strbuf.h"
+#include "gpu/arbiter.h"
 #include "gpu/region.h"
 
 #define SHARE_LOOKS 5
@@ -23,7 +24,10 @@ struct share {
     struct gpu_region *region; /* NULL: the task has none */
     int agent;                 /* descriptor of the agent's socket, -1 = none */
     bool closed;               /* the gate: programs wait with their next call of the driver */
+    bool used;                 /* a device, since share_in_use() was last asked */
     bool wake;                 /* one of them does; who has told the engine clears it */
+    struct gpu_arbiter *arbiters[SHARE_DEVICES]; /* of devices that are shared, else NULL */
+    uint64_t next_ns; /* when to take the next step with them; 0 = never */
     /* What the driver counts beyond what is charged, at the last looks. */
     uint64_t beyond[SHARE_DEVICES][SHARE_LOOKS];
     uint32_t looks;
@@ -37,6 +41,12 @@ struct share {
  */
 int share_open(const char *data, size_t len, struct share *ret_share, struct err *err);
 void share_close(struct share *s);
+
+/* Tells the others on its devices what the task does there, and the task until when it may submit;
+ * when that is due. */
+void share_step(struct share *s);
+/* Milliseconds until then, -1: never. */
+int share_timeout_ms(const struct share *s);
 
 /* Opens or closes the gate. */
 void share_gate(struct share *s, bool open);

@@ -538,14 +538,16 @@ static bool take_signals(struct supervise *s)
 
 static int timeout_ms(const struct supervise *s)
 {
+    int share_ms = share_timeout_ms(&s->share);
     int64_t left;
 
     if (!step_awaited(s))
-        return -1;
+        return share_ms;
     left = s->stop_next_ms - clock_boot_ms();
     if (left < 0)
         return 0;
-    return left > 60000 ? 60000 : (int)left + 1;
+    left = left > 60000 ? 60000 : left + 1;
+    return share_ms >= 0 && share_ms < left ? share_ms : (int)left;
 }
 
 static void pump_log(struct supervise *s)
@@ -584,6 +586,7 @@ static void loop(struct supervise *s)
             accept_engine(s);
         if (p[5].revents)
             gpu_region_serve(s->share.region);
+        share_step(&s->share);
         if (s->share.wake)
             tell_wake(s);
         if (step_awaited(s) && clock_boot_ms() >= s->stop_next_ms)
