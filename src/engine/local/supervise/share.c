@@ -18,7 +18,7 @@
 #define AGENT FOLDER "/agent" /* where gpu_region_open() puts it */
 #define WHOLE 1000
 #define BUSY_STEP_NS UINT64_C(4000000)  /* while the task uses a device that is shared */
-#define IDLE_STEP_NS UINT64_C(50000000) /* else; it begins to as it likes, where nobody contends \
+#define IDLE_STEP_NS UINT64_C(100000000) /* else; it begins to as it likes, where nobody contends \
                                          */
 
 /* LINE is "UUID BYTES MILLI CONTEXT_BYTES". */
