@@ -150,6 +150,7 @@ void sched_destroy(struct sched *s)
     vec_done(&s->free_numbers);
     vec_done(&s->windows);
     vec_done(&s->decisions);
+    vec_done(&s->taken_back);
     vec_done(&s->claims);
     vec_done(&s->touched);
     arena_done(&s->arena);

@@ -51,9 +51,19 @@ static void crossing_note(struct sched *s, const struct workload *w, uint32_t t)
         }
 }
 
-/* Its disruption budget has grown: who waited for that may have another of its tasks. */
-static void budget_note(struct sched *s, const struct workload *w)
+/* W is about to start tasks. Those may be taken back that fit, of what did not run before. */
+static void start_note(struct sched *s, struct workload *w, enum sched_cause cause)
 {
+    if (w->started_turn != s->turn) {
+        w->started_at = s->decisions.len;
+        w->stands = w->count[TASK_RUNNING] > 0;
+    }
+    w->stands = w->stands || cause == SCHED_CAUSE_PROMISED;
+    w->started_turn = s->turn;
+    if (w->placed_epoch != s->outside_epoch)
+        w->placed_ms = s->now_ms;
+    w->placed_epoch = s->outside_epoch;
+    /* Its disruption budget grows: who waited for that may have another of its tasks. */
     s->retry = s->retry || w->group->job->max_unavailable > 0;
 }
 
@@ -61,6 +71,7 @@ void decide_start_spots(struct sched *s, struct workload *w, enum sched_cause ca
 {
     const struct placing *p = s->placing;
     reserve_started(s, w);
+    start_note(s, w, cause);
     for (size_t i = 0; i < p->spots.len; i++) {
         const struct spot *spot = &p->spots.items[i];
         task_place(s, w, spot->task, TASK_RUNNING, spot->node, spot_devices(p, spot), spot->count,
@@ -68,8 +79,6 @@ void decide_start_spots(struct sched *s, struct workload *w, enum sched_cause ca
         crossing_note(s, w, spot->task);
         decision_add(s, SCHED_START, cause, w, spot->task);
     }
-    w->started_turn = s->turn;
-    budget_note(s, w);
     workload_requeue(s, w);
 }
 
@@ -91,6 +100,7 @@ void decide_hold_spots(struct sched *s, struct workload *w, enum sched_cause cau
 
 void decide_start_held(struct sched *s, struct workload *w)
 {
+    start_note(s, w, SCHED_CAUSE_PROMISED);
     for (uint32_t t = 0; t < w->group->job->task_count; t++) {
         if (w->tasks[t].phase != TASK_HELD)
             continue;
@@ -99,9 +109,7 @@ void decide_start_held(struct sched *s, struct workload *w)
         decision_add(s, SCHED_START, SCHED_CAUSE_PROMISED, w, t);
     }
     w->victims = 0;
-    w->started_turn = s->turn;
     s->retry = true; /* it may be a victim now; the team of one that may not burst may again */
-    budget_note(s, w);
     workload_timer_set(s, w, INT64_MAX);
     workload_requeue(s, w);
 }
@@ -118,6 +126,8 @@ void decide_unhold(struct sched *s, struct workload *w, enum sched_cause cause)
 int64_t decide_price_ms(const struct sched *s, const struct workload *w, uint32_t t)
 {
     const struct task *task = &w->tasks[t];
+    if (w->started_turn == s->turn && task->since_ms == s->now_ms)
+        return 0; /* it can be taken back */
     int64_t ran = s->now_ms > task->since_ms ? s->now_ms - task->since_ms : 0;
     int64_t lost = qty_add_sat(ran, w->group->job->restart_cost_ms);
     return qty_mul_div(lost, task->gpu_milli > 0 ? task->gpu_milli : 1, WHOLE_MILLI);
@@ -129,11 +139,48 @@ void decide_evict(struct sched *s, struct workload *w, uint32_t t, const struct 
     d->on_behalf_of = why->behalf;
     d->team = why->team;
     d->price_ms = decide_price_ms(s, w, t);
+    s->evicted_at = s->decisions.len;
     task_turn(s, w, t, TASK_LEAVING);
     w->tasks[t].behalf = why->behalf;
     if (why->behalf != 0)
         trade_note(s, w, why->behalf);
     s->retry = true;
+}
+
+/* The start of the task in this turn; NULL: it started before. */
+static struct sched_decision *start_find(struct sched *s, const struct workload *w, uint32_t t)
+{
+    for (size_t i = w->started_turn == s->turn ? s->decisions.len : 0; i-- > 0;) {
+        struct sched_decision *d = &s->decisions.items[i];
+        if (d->workload == w->id && d->task == t && d->kind == SCHED_START)
+            return d;
+    }
+    return NULL;
+}
+
+bool decide_take_back(struct sched *s, struct workload *w, uint32_t t, uint64_t behalf)
+{
+    struct sched_decision *d = start_find(s, w, t);
+    if (d == NULL)
+        return false;
+    d->workload = 0; /* left out by decide_end() */
+    task_release(s, w, t, TASK_PENDING);
+    trade_note(s, w, behalf);
+    struct taken_back note = {w->id, behalf};
+    vec_push(&s->taken_back, note);
+    s->retry = true;
+    return true;
+}
+
+void decide_end(struct sched *s)
+{
+    size_t kept = 0;
+    if (s->taken_back.len == 0)
+        return;
+    for (size_t i = 0; i < s->decisions.len; i++)
+        if (s->decisions.items[i].workload != 0)
+            s->decisions.items[kept++] = s->decisions.items[i];
+    s->decisions.len = kept;
 }
 
 void decide_evict_all(struct sched *s, struct workload *w, enum sched_cause cause)

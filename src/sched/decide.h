@@ -24,6 +24,12 @@ struct eviction {
 };
 /* One running task of W has to go. The caller requeues W when all that go of it have been said. */
 void decide_evict(struct sched *s, struct workload *w, uint32_t t, const struct eviction *why);
+/* If the task started in this turn it has to go for the sake of the workload BEHALF: it waits again
+ * at once as if it had never started. False: it started before, and nothing is done. The caller
+ * requeues W. */
+bool decide_take_back(struct sched *s, struct workload *w, uint32_t t, uint64_t behalf);
+/* The turn is over: nothing is said of starts that were taken back. */
+void decide_end(struct sched *s);
 /* All running tasks of W have to go, on nobody's behalf. */
 void decide_evict_all(struct sched *s, struct workload *w, enum sched_cause cause);
 

@@ -291,6 +291,33 @@ static void guard(struct sched *s, const struct workload *w, const struct gang *
     }
 }
 
+/* All that started of V in this turn, whichever tasks are to go: else one would start as another
+ * stops. */
+static bool take_back(struct sched *s, struct workload *v, const struct workload *w)
+{
+    bool any = false;
+    for (uint32_t t = 0; v->started_turn == s->turn && t < v->group->job->task_count; t++)
+        if (v->tasks[t].phase == TASK_RUNNING)
+            any = decide_take_back(s, v, t, w->id) || any;
+    if (any)
+        workload_requeue(s, v);
+    return any;
+}
+
+bool evict_take_back(struct sched *s, struct workload *w, const struct victims *plan)
+{
+    bool any = false;
+    for (size_t i = 0; i < plan->list.len; i++) {
+        const struct victim *v = &plan->list.items[i];
+        if (!take_back(s, v->w, w))
+            continue;
+        any = true;
+        if (v->cause == SCHED_CAUSE_RECLAIM)
+            w->won_epoch = s->outside_epoch;
+    }
+    return any;
+}
+
 bool evict_carry_out(struct sched *s, struct workload *w, const struct gang *gang,
                      const struct victims *plan)
 {

@@ -10,8 +10,14 @@
  *              its own; the requester ends within its fair share at every level;
  *   preempt    of its own team, strictly lower by class, then priority.
  * Nobody evicts what is not preemptible, what is protected by a minimum run time, what has
- * started in this turn, what holds a promise, or more of a workload than its disruption budget
- * has left.
+ * started since the last event from outside, what holds a promise, or more of a workload than its
+ * disruption budget has left.
+ *
+ * A start that nobody was told of yet is not evicted either, but taken back: it waits as before,
+ * nothing stops, and the requester is tried again at once. So a turn does not start what the next
+ * one would evict. It is not taken back where it was promised, where the workload ran in part
+ * before, or where others have gone since, who went while it was there. Where so many wait that
+ * searches take several turns (wake.h), what started in the first may be evicted in a later one.
  *
  * The search takes units in the exact reverse of the order (order.h, queue.h) until the request
  * would fit, then gives back every unit that is not needed, the most valuable first. So the set
@@ -48,6 +54,9 @@
 /* Finds victims for W; nothing is decided. */
 bool evict_find(struct sched *s, struct workload *w, const struct gang *gang,
                 const struct amounts *need, struct victims *ret_plan);
+/* Takes back what of the victims has started in this turn. True if there was any: then W is to be
+ * tried again, and perhaps nobody else has to go. */
+bool evict_take_back(struct sched *s, struct workload *w, const struct victims *plan);
 /* Decides the evictions, and promises W what they free. False: nothing changed. */
 bool evict_carry_out(struct sched *s, struct workload *w, const struct gang *gang,
                      const struct victims *plan);

@@ -39,7 +39,6 @@ struct spared {
     bool search_denied, put_off, wake_soon, retry;
     int64_t protected_until_ms;
     uint64_t passed_epoch, outside_epoch, turn;
-    uint32_t young_count;
 };
 
 static struct spared spare(struct sched *s)
@@ -48,9 +47,8 @@ static struct spared spare(struct sched *s)
         s->place_searches, s->set_searches, s->leaf_looks,         s->move_searches,
         s->look,           s->move_cursor,  s->search_denied,      s->put_off,
         s->wake_soon,      s->retry,        s->protected_until_ms, s->passed_epoch,
-        s->outside_epoch,  s->turn,         s->young_count};
+        s->outside_epoch,  s->turn};
     s->place_searches = s->set_searches = s->leaf_looks = s->move_searches = 0;
-    s->young_count = 0;
     s->turn++;
     return kept;
 }
@@ -71,7 +69,6 @@ static void restore(struct sched *s, const struct spared *kept)
     s->passed_epoch = kept->passed_epoch;
     s->outside_epoch = kept->outside_epoch;
     s->turn = kept->turn;
-    s->young_count = kept->young_count;
 }
 
 /* ---- a start ----------------------------------------------------------------------------- */

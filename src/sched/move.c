@@ -94,7 +94,7 @@ static bool may_move(struct sched *s, const struct search *q, const struct workl
         v->count[TASK_RUNNING] > units_budget(v) ||
         v->count[TASK_LEAVING] + v->count[TASK_ENDING] > 0 || v->lost > 0 || v->short_index > 0)
         return false;
-    if (v->moved_epoch == s->outside_epoch) {
+    if (v->placed_epoch == s->outside_epoch) {
         trade_passed(s);
         return false;
     }
@@ -341,7 +341,7 @@ void move_carry_out(struct sched *s, struct workload *w, struct move_plan *plan)
     for (size_t i = 0; i < plan->places.len; i++) {
         struct claim *c = &plan->places.items[i];
         c->workload->moving++;
-        c->workload->moved_epoch = s->outside_epoch;
+        c->workload->placed_epoch = s->outside_epoch;
         workload_timer_set(s, c->workload, INT64_MAX); /* a back-off of old is over */
         decide_evict(s, c->workload, c->task, &why);
         claim_keep(c, 1);

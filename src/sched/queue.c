@@ -448,7 +448,6 @@ void running_add(struct sched *s, struct workload *w)
     w->in_running = true;
     w->group->team->eased++; /* it may be lower than who waits */
     s->running_count++;
-    s->young_count += w->started_turn == s->turn;
     tree_insert(&w->group->team->running, &w->run, w->id, runs_before);
     const struct job_shape *job = w->group->job;
     w->group->team->elastic_running += job->min_tasks < job->task_count;
@@ -462,7 +461,6 @@ void running_remove(struct sched *s, struct workload *w)
         return;
     w->in_running = false;
     s->running_count--;
-    s->young_count -= w->started_turn == s->turn && s->young_count > 0;
     tree_remove(&w->group->team->running, &w->run, runs_before);
     const struct job_shape *job = w->group->job;
     w->group->team->elastic_running -= job->min_tasks < job->task_count;

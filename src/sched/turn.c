@@ -5,6 +5,7 @@
  * Each line is tried at its place in the order: start on what is free, wait for what is
  * stopping anyway, or evict. One that cannot is parked until something happens that could help
  * it; so a turn costs what the event can affect. After each placement the order is made anew.
+ * What has started may be taken back in the same turn for one who would evict it in the next.
  */
 #include "sched/decide.h"
 #include "sched/evict.h"
@@ -85,22 +86,28 @@ static bool comes_after(struct sched *s, const struct line *line, const struct w
     return w->age != head->age ? w->age > head->age : w->id > head->id;
 }
 
-/* Evicts for W if it may, or moves others: whichever is cheaper, moves if it is the same. */
-static bool makes_room(struct sched *s, struct workload *w, const struct gang *gang,
-                       const struct amounts *need)
+enum room { ROOM_NONE, ROOM_MADE, ROOM_TAKEN_BACK };
+
+/* Evicts for W if it may, or moves others: whichever is cheaper, moves if it is the same. What has
+ * started in this turn is taken back first. */
+static enum room makes_room(struct sched *s, struct workload *w, const struct gang *gang,
+                            const struct amounts *need)
 {
     struct victims victims = {0};
     struct move_plan moves;
     bool evicts = evict_find(s, w, gang, need, &victims);
-    bool made =
+    bool moved =
         move_find(s, w, gang, need, &moves) && (!evicts || moves.price_ms <= victims.price_ms);
-    if (made)
+    enum room room = moved ? ROOM_MADE : ROOM_NONE;
+    if (moved)
         move_carry_out(s, w, &moves);
-    else if (evicts)
-        made = evict_carry_out(s, w, gang, &victims);
+    else if (evicts && evict_take_back(s, w, &victims))
+        room = ROOM_TAKEN_BACK;
+    else if (evicts && evict_carry_out(s, w, gang, &victims))
+        room = ROOM_MADE;
     move_plan_done(&moves);
     victims_done(&victims);
-    return made;
+    return room;
 }
 
 /* Goes on with the search for victims where it was cut short, if nothing has changed since; else
@@ -113,31 +120,33 @@ static void look_on(const struct sched *s, struct line *line)
     line->look = (struct look){.from = line->head->group->job->look_from};
 }
 
-static bool searches_for_room(struct sched *s, struct line *line, const struct gang *gang,
-                              const struct amounts *need)
+static enum room searches_for_room(struct sched *s, struct line *line, const struct gang *gang,
+                                   const struct amounts *need)
 {
     struct workload *w = line->head; /* the line may not outlive its start */
     if (!line->searches)
-        return false;
+        return ROOM_NONE;
     look_on(s, line);
     s->look = line->look;
-    if (makes_room(s, w, gang, need))
-        return true;
+    enum room room = makes_room(s, w, gang, need);
+    if (room != ROOM_NONE)
+        return room;
     line->look = s->look;
     if (s->search_denied) /* it has its search in a later turn */
         wake_again(s, line);
-    return false;
+    return ROOM_NONE;
 }
 
-static void try_line(struct sched *s, struct line *line)
+/* True: it is to be tried again before others are. */
+static bool try_head(struct sched *s, struct line *line)
 {
-    wake_line(s, line);
     struct workload *w = line->head;
+    enum room room = ROOM_NONE;
     struct amounts need = line->need;
     struct gang gang;
     if (!gang_next(w->group->job, w, &gang)) {
         line_park(s, line, SCHED_REASON_NO_CAPACITY);
-        return;
+        return false;
     }
     enum sched_reason why = starts_now(s, w, &gang, &need);
     if (why == SCHED_REASON_NONE && hold_starts_first(s, line))
@@ -153,7 +162,7 @@ static void try_line(struct sched *s, struct line *line)
     else if (w->claimed_turn == s->turn || waits_for_stops(s, w, &gang, &need)) {
         if (!line_go_on(s, line, CLAIMS_MAX, comes_after)) /* the next of its kind may evict */
             line_park(s, line, why);
-    } else if (!searches_for_room(s, line, &gang, &need)) {
+    } else if ((room = searches_for_room(s, line, &gang, &need)) == ROOM_NONE) {
         reserve_for(s, w, &gang, &need);
         line_park(s, line, why);
     }
@@ -161,6 +170,14 @@ static void try_line(struct sched *s, struct line *line)
     if (why == SCHED_REASON_NO_CAPACITY)
         wake_shut(s, w->group->job);
     gang_done(&gang);
+    return room == ROOM_TAKEN_BACK && line->head == w;
+}
+
+static void try_line(struct sched *s, struct line *line)
+{
+    wake_line(s, line);
+    while (try_head(s, line))
+        ;
 }
 
 static void timers_fire(struct sched *s)
@@ -196,7 +213,8 @@ const struct sched_decisions *sched_turn(struct sched *s, int64_t now_ms)
     past_advance(s);
     s->turn++;
     s->order_epoch++;
-    s->young_count = 0;
+    s->evicted_at = 0;
+    vec_clear(&s->taken_back);
     s->leaf_looks = 0;
     s->place_searches = s->set_searches = 0;
     move_begin(s);
@@ -226,6 +244,7 @@ const struct sched_decisions *sched_turn(struct sched *s, int64_t now_ms)
     reserve_end(s);
     hold_claims_drop(s);
     gang_step(s);
+    decide_end(s);
     s->result.items = s->decisions.items;
     s->result.count = s->decisions.len;
     return &s->result;

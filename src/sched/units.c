@@ -12,6 +12,7 @@
 #include "sched/trade.h"
 #include "sched/tree.h"
 #include "sched/types.h"
+#include "sched/wake.h"
 
 #define running_entry(n) tree_entry(n, struct workload, run)
 
@@ -139,10 +140,6 @@ bool units_worth(struct sched *s, struct evicting *e)
     const struct group *me = e->w->group;
     if (group_idle(s, me))
         return false;
-    if (s->running_count > 0 && s->young_count == s->running_count) {
-        s->wake_soon = s->put_off = true; /* all that runs has started just now */
-        return false;
-    }
     e->no_reclaim = true;
     bool preempts = own_lower(s, e, &e->lower);
     e->may_reclaim = group_rule(s, me)->may_reclaim;
@@ -179,9 +176,23 @@ static bool node_may_help(const struct evicting *e, const struct node *n)
     return false;
 }
 
-/* Could it help that this task alone goes? */
-static bool task_may_help(const struct evicting *e, const struct task *t)
+/* A start that was told stands until something comes from outside. Where many wait the searches
+ * take several turns, and it does not. */
+static bool start_stands(struct sched *s, const struct task *t)
 {
+    const struct workload *v = t->workload;
+    if (v->placed_epoch != s->outside_epoch || t->since_ms < v->placed_ms ||
+        v->started_turn == s->turn || !wake_few(s))
+        return false;
+    trade_passed(s);
+    return true;
+}
+
+/* Could it help that this task alone goes, and may it? */
+static bool task_may_go(struct sched *s, const struct evicting *e, const struct task *t)
+{
+    if (start_stands(s, t))
+        return false;
     return e->gates_closed || (e->beyond && t->workload->group->team == e->w->group->team) ||
            ((e->at == NULL || t->node == e->at) && node_may_help(e, t->node));
 }
@@ -201,7 +212,7 @@ bool units_may_leave(struct sched *s, const struct workload *v, const struct wor
 {
     if (v->count[TASK_HELD] > 0 || trade_is_closed(s, v, w))
         return false;
-    if (v->started_turn == s->turn) {
+    if (v->started_turn == s->turn && (v->stands || v->started_at < s->evicted_at)) {
         s->wake_soon = s->put_off = true;
         return false;
     }
@@ -229,8 +240,11 @@ static bool may_go(struct sched *s, const struct evicting *e, const struct workl
 }
 
 /* May all that runs of V go at once? */
-static bool core_may_go(const struct workload *v)
+static bool core_may_go(struct sched *s, const struct workload *v)
 {
+    for (uint32_t t = 0; v->placed_epoch == s->outside_epoch && t < v->group->job->task_count; t++)
+        if (v->tasks[t].phase == TASK_RUNNING && start_stands(s, &v->tasks[t]))
+            return false;
     return v->count[TASK_RUNNING] <= units_budget(v);
 }
 
@@ -252,13 +266,13 @@ static void unit_add(struct evicting *e, struct workload *v, int64_t task, uint3
 
 /* All tasks of V that could be given up, whichever: the search sees to it that it is no more than
  * the surplus. */
-static void spare_add(struct evicting *e, struct workload *v, uint8_t cause)
+static void spare_add(struct sched *s, struct evicting *e, struct workload *v, uint8_t cause)
 {
     const struct job_shape *job = v->group->job;
     uint32_t surplus = units_budget(v) > 0 ? gang_surplus(v) : 0;
     for (uint32_t k = job->task_count; surplus > 0 && k-- > 0;) {
         uint32_t t = job->order != NULL ? job->order[k] : k;
-        if (v->tasks[t].phase == TASK_RUNNING && task_may_help(e, &v->tasks[t]) &&
+        if (v->tasks[t].phase == TASK_RUNNING && task_may_go(s, e, &v->tasks[t]) &&
             gang_group_spare(v, job_task(job, t)->group) > 0)
             unit_add(e, v, t, surplus, cause);
     }
@@ -266,7 +280,7 @@ static void spare_add(struct evicting *e, struct workload *v, uint8_t cause)
 
 /* The surplus tasks of V, in the order in which it gives them up, but for those whose going would
  * not help: on any of its nodes it has as many to spare. */
-static void surplus_add(struct evicting *e, struct workload *v, uint8_t cause)
+static void surplus_add(struct sched *s, struct evicting *e, struct workload *v, uint8_t cause)
 {
     uint32_t t, round = gang_surplus(v), left = units_budget(v);
     size_t first = e->units.len;
@@ -274,7 +288,7 @@ static void surplus_add(struct evicting *e, struct workload *v, uint8_t cause)
     vec_clear(&e->passed);
     while (round > 0 && left > 0 && gang_surplus_task(v, &t)) {
         v->tasks[t].phase = TASK_PENDING; /* so that the next one is found */
-        if (!task_may_help(e, &v->tasks[t])) {
+        if (!task_may_go(s, e, &v->tasks[t])) {
             vec_push(&e->passed, t); /* what can be spared is for those that help */
             continue;
         }
@@ -360,12 +374,12 @@ static uint32_t band_collect(struct sched *s, struct evicting *e, const struct t
             e->looked++;
             if (cause == SCHED_CAUSES || e->units.len >= e->most || !may_go(s, e, v))
                 continue;
-            if (cores && core_may_go(v))
+            if (cores && core_may_go(s, v))
                 core_add(e, v, cause, left);
             else if (!cores && v->group->job->min_tasks < v->group->job->task_count && e->uncut)
-                spare_add(e, v, cause);
+                spare_add(s, e, v, cause);
             else if (!cores && v->group->job->min_tasks < v->group->job->task_count)
-                surplus_add(e, v, cause);
+                surplus_add(s, e, v, cause);
         }
         if (!cores)
             surplus_sort(e, first);
@@ -591,10 +605,10 @@ static void found_units(struct sched *s, struct evicting *e, size_t from, size_t
     for (size_t a = from, b; a < to; a = b) {
         size_t first = e->units.len;
         for (b = a; b < to && same_band(e->found.items[a], e->found.items[b]); b++)
-            surplus_add(e, e->found.items[b], right_over(s, e, e->found.items[b]->group));
+            surplus_add(s, e, e->found.items[b], right_over(s, e, e->found.items[b]->group));
         surplus_sort(e, first);
         for (size_t i = a; i < b; i++)
-            if (core_may_go(e->found.items[i]))
+            if (core_may_go(s, e->found.items[i]))
                 unit_add(e, e->found.items[i], -1, 0, right_over(s, e, e->found.items[i]->group));
     }
 }

@@ -58,8 +58,8 @@ struct evicting {
 
 /* Could work of group G that needs that much have a right over anybody? A first, cheap look. */
 bool units_may_exist(const struct sched *s, const struct group *g, const struct amounts *need);
-/* May V make way for W, whatever the right: it holds no promise, is not protected, did not start
- * just now, and has not made way for W before (trade.h)? */
+/* May V make way for W, whatever the right: it holds no promise, is not protected, has not made way
+ * for W before (trade.h), and what of it has started in this turn may be taken back? */
 bool units_may_leave(struct sched *s, const struct workload *v, const struct workload *w);
 /* How many of its running tasks may evictions and moves take from V, as things stand? What does
  * not run already, for whatever reason, counts against its disruption budget. UINT32_MAX where it

@@ -18,11 +18,6 @@
 
 /* ---- places ------------------------------------------------------------------------------ */
 
-static bool few_wait(const struct sched *s)
-{
-    return s->lots_parked <= s->lots_few;
-}
-
 static bool fits_on(struct sched *s, const struct job_shape *job, const struct node *n)
 {
     struct fit f;
@@ -63,7 +58,7 @@ static bool gained_place(struct sched *s, struct job_shape *job)
     bool chance = s->touched.len > TOUCHED_MAX;
     for (size_t i = 0; i < s->touched.len && !chance; i++)
         chance = node_takes(s->touched.items[i]) && fits_on(s, job, s->touched.items[i]);
-    return chance && (few_wait(s) || has_place(s, job));
+    return chance && (wake_few(s) || has_place(s, job));
 }
 
 static bool known_placeless(const struct sched *s, const struct job_shape *job)
@@ -79,7 +74,7 @@ static bool lost_place(struct sched *s, struct job_shape *job)
 
 void wake_shut(struct sched *s, const struct job_shape *job)
 {
-    if (s->open.items[job->number] && !few_wait(s) && known_placeless(s, job))
+    if (s->open.items[job->number] && !wake_few(s) && known_placeless(s, job))
         parked_shut(s, lost_place);
 }
 
@@ -174,7 +169,7 @@ static struct grants grants_make(struct sched *s)
     if (s->search_quota > SEARCHES)
         s->search_quota = SEARCHES;
     s->search_cut = false;
-    if (!few_wait(s) && !s->retry_parts)
+    if (!wake_few(s) && !s->retry_parts)
         return (struct grants){.searches = TRIES_LEAST, .moves = TRIES_LEAST};
     return (struct grants){.searches = s->search_quota, .moves = MOVE_TRIES};
 }
@@ -258,7 +253,7 @@ void wake_line(struct sched *s, struct line *line)
     if (line->state != LINE_PARKED)
         return;
     line_wake(s, line);
-    line->searches = few_wait(s);
+    line->searches = wake_few(s);
 }
 
 void wake_again(struct sched *s, struct line *line)

@@ -49,6 +49,12 @@
 
 #define LOTS_FEW 1024
 
+/* Are so few lots parked that each has its search as soon as it may have a right? */
+static inline bool wake_few(const struct sched *s)
+{
+    return s->lots_parked <= s->lots_few;
+}
+
 /* Wakes what has a chance, or all if quota or inventory changed; clears the marks. */
 void wake_lines(struct sched *s);
 

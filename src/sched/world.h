@@ -192,8 +192,10 @@ struct workload {
     struct heap_node timer; /* in sched.timers */
     int64_t timer_ms;       /* back-off or expiry of the hold */
     uint64_t started_turn; /* sched.turn of its last start */
+    size_t started_at;     /* so many decisions of that turn came before its first one */
     uint64_t claimed_turn; /* sched.turn when it last kept what is stopping for itself */
-    uint64_t moved_epoch;  /* sched.outside_epoch when it was last moved */
+    uint64_t placed_epoch; /* sched.outside_epoch when it last started, or was to move */
+    int64_t placed_ms;     /* sched.now_ms when it first did so in that epoch */
     uint64_t held_epoch;   /* sched.freed_epoch when a better start was last looked for */
     uint64_t won_epoch;    /* sched.outside_epoch when it last won its place by reclaim */
     uint32_t count[TASK_PHASES];
@@ -203,6 +205,7 @@ struct workload {
     uint32_t holding; /* 1 + its index in sched.holding; 0 = holds nothing */
     uint8_t place;    /* enum workload_place */
     uint8_t failures; /* launches refused in a row */
+    bool stands;      /* its starts of that turn are not taken back */
     bool removed;     /* forgotten by the caller, tasks still stopping */
     bool in_running;
     uint8_t hold_cause;   /* enum sched_cause of its promise */
@@ -404,6 +407,10 @@ struct reservation {
     unsigned attempts; /* plans made in this turn */
 };
 
+struct taken_back { /* a start, for the sake of WINNER */
+    uint64_t workload, winner;
+};
+
 struct sched {
     struct sched_config config;
     int64_t now_ms;
@@ -450,7 +457,8 @@ struct sched {
     struct look look;           /* of evict.c: of the line that is tried */
     uint32_t all_gen;           /* counts changes after which all are tried anew */
     uint32_t running_count;     /* preemptible workloads that run */
-    uint32_t young_count;       /* of these, such as began in this turn; not more than there are */
+    VEC(struct taken_back) taken_back; /* starts of this turn; see decide_take_back() */
+    size_t evicted_at;          /* decisions of this turn up to its last eviction */
     bool put_off;               /* a victim that has just started was passed over */
     bool wake_soon;             /* something was put off to the next turn */
     VEC(struct short_gang) below; /* gangs below their minimum */

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "prop_brute.h"
+#include "sched/world.h"
 
 #define POKES_MAX 8
 
@@ -48,6 +49,16 @@ static bool limits_declared(const struct prop_world *w)
     return false;
 }
 
+/* Has it started in this turn, and made way for another before that was told? */
+static bool taken_back(const struct prop_world *w, uint64_t workload)
+{
+    for (size_t i = 0; i < w->s->taken_back.len; i++) {
+        if (w->s->taken_back.items[i].workload == workload)
+            return true;
+    }
+    return false;
+}
+
 bool brute_start(const struct judge *j)
 {
     struct prop_world *w = j->w;
@@ -57,7 +68,7 @@ bool brute_start(const struct judge *j)
         return true; /* only the first task of a gang is asked about */
     for (uint32_t i = 0; i < w->workloads.len; i++) {
         struct prop_workload *p = w->workloads.items[i];
-        if (i == mine || p->backing_off || !exact_simple(p) ||
+        if (i == mine || p->backing_off || taken_back(w, p->decl.id) || !exact_simple(p) ||
             !exact_before(w, &j->shares, i, mine) || !exact_starts(w, p, NULL, NULL))
             continue;
         char text[80];

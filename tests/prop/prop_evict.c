@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "prop_judge.h"
+#include "sched/world.h"
 
 static bool lower(const struct sched_workload *victim, const struct sched_workload *winner)
 {
@@ -163,6 +164,13 @@ static bool just_started(const struct judge *j, uint64_t workload)
     return false;
 }
 
+/* Has nothing come from outside since it started? Then it was not to start. Where many wait, the
+ * searches are spread over turns, and that may be. */
+static bool start_was_vain(const struct judge *j, const struct prop_task *t)
+{
+    return t->epoch == j->w->s->outside_epoch && j->w->s->lots_few > 0;
+}
+
 bool judge_evict(const struct judge *j)
 {
     const struct sched_decision *d = judge_now(j);
@@ -186,6 +194,8 @@ bool judge_evict(const struct judge *j)
             return judge_bad(j, "it has not run for its minimum");
         if (!budget_allows(p))
             return judge_bad(j, "its disruption budget is used up");
+        if (start_was_vain(j, t))
+            return judge_bad(j, "nothing has happened since it started");
         if (!evict_for(j, p) || !pair_note(j))
             return false;
     }

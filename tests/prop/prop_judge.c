@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "prop_brute.h"
+#include "sched/world.h"
 
 bool judge_bad(const struct judge *j, const char *what)
 {
@@ -64,6 +65,7 @@ static bool start(const struct judge *j)
     if (!prop_task_move(j->w, (uint32_t)(d->workload - 1), d->task, PROP_RUNNING))
         return false;
     t->since_ms = j->w->now_ms;
+    t->epoch = j->w->s->outside_epoch;
     p->backing_off = false;
     j->w->starts++;
     for (size_t i = 0; i < j->w->pairs.len; i++) {

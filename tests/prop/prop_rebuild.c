@@ -77,6 +77,16 @@ static bool usage_alike(struct prop_world *w, struct sched *rebuilt)
     return true;
 }
 
+/* What has started since the last event is not evicted; a new scheduler does not know of it. */
+static bool just_started(const struct prop_world *w, const struct prop_workload *p)
+{
+    for (uint32_t t = 0; t < p->decl.task_count; t++) {
+        if (p->tasks[t].phase == PROP_RUNNING && p->tasks[t].epoch == w->s->outside_epoch)
+            return true;
+    }
+    return false;
+}
+
 /* Is all that decisions depend on restored? */
 static bool exact(const struct prop_world *w)
 {
@@ -86,7 +96,8 @@ static bool exact(const struct prop_world *w)
     for (size_t i = 0; i < w->workloads.len; i++) {
         const struct prop_workload *p = w->workloads.items[i];
         waiting += p->known && prop_count(p, PROP_PENDING) > 0;
-        if (p->short_since_ms >= 0 || (p->decl.limit_ms > 0 && prop_count(p, PROP_RUNNING) > 0) ||
+        if (p->short_since_ms >= 0 || just_started(w, p) ||
+            (p->decl.limit_ms > 0 && prop_count(p, PROP_RUNNING) > 0) ||
             prop_count(p, PROP_LEAVING) + prop_count(p, PROP_ENDING) + prop_count(p, PROP_HELD) > 0)
             return false;
     }
@@ -125,6 +136,14 @@ static bool rebuild(struct prop_world *w, struct sched *s)
     return w->windows || usage_alike(w, s); /* windows begin with the first turn */
 }
 
+static void epochs_forget(struct prop_world *w)
+{
+    for (size_t i = 0; i < w->workloads.len; i++) {
+        for (uint32_t t = 0; t < PROP_TASKS_MAX; t++)
+            w->workloads.items[i]->tasks[t].epoch = 0;
+    }
+}
+
 bool prop_rebuild(struct prop_world *w)
 {
     struct sched *s = sched_create(&w->config);
@@ -139,6 +158,7 @@ bool prop_rebuild(struct prop_world *w)
         s = former;
         prop_outside(w);
         vec_clear(&w->guards);
+        epochs_forget(w);
         prop_trace(w, "the history goes on with a rebuilt scheduler");
     }
     sched_destroy(s);

@@ -25,6 +25,8 @@ static const uint64_t kept[] = {
     107421,                          /* a lot that was empty went on behind its last group */
     57301,                           /* a turn without end */
     33388,                           /* a gang of unlike tasks had places and was not given them */
+    23,    270,   362,   910,   10148, /* evicted at the instant of its start */
+    10477, 10580, 12173, 12249, 12403, /* likewise, or taken back wrongly */
     1406, /* a victim that the right of a GPU type needed; the judge did not know it */
 };
 

@@ -2,6 +2,7 @@
 /* Turns until nothing changes. */
 #include "base/map.h"
 #include "prop_judge.h"
+#include "sched/world.h"
 
 #define TURNS_MAX 300
 
@@ -38,6 +39,18 @@ static bool verified(struct prop_world *w)
     return sched_verify(w->s, what, sizeof(what)) == 0 || prop_fail(w, "sched_verify: %s", what);
 }
 
+/* Starts that made way before they were told are no decisions: nothing of them is in the books. */
+static void note_taken_back(struct prop_world *w)
+{
+    for (size_t i = 0; i < w->s->taken_back.len; i++) {
+        const struct taken_back *b = &w->s->taken_back.items[i];
+        struct prop_pair pair = {(uint32_t)(b->workload - 1), (uint32_t)(b->winner - 1), 0, false};
+        prop_trace(w, "taken back: %llu, for %llu", (unsigned long long)b->workload,
+                   (unsigned long long)b->winner);
+        vec_push(&w->pairs, pair);
+    }
+}
+
 static bool turn(struct prop_world *w, size_t *ret_count)
 {
     struct judge j = {.w = w, .shares = naive_shares(w), .quiet = true};
@@ -47,6 +60,7 @@ static bool turn(struct prop_world *w, size_t *ret_count)
                    0;
     j.d = sched_turn(w->s, w->now_ms);
     *ret_count = j.d->count;
+    note_taken_back(w);
     for (j.i = 0; j.i < j.d->count; j.i++) {
         hash_decision(w, judge_now(&j));
         prop_trace_decision(w, "", judge_now(&j));

@@ -50,6 +50,7 @@ struct prop_task {
     int32_t gpu_milli; /* as charged on its devices */
     int64_t since_ms;  /* start */
     int64_t until_ms;  /* HELD: expiry */
+    uint64_t epoch;    /* sched.outside_epoch at the start; 0 = of another scheduler */
     int64_t stop_ms;   /* LEAVING, ENDING: when the stop will be confirmed */
 };
 

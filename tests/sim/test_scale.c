@@ -161,7 +161,7 @@ static void test_kueues_load_ends_in_time(void **state)
     assert_true(figure(&x.items[0], "workloads") == 15000);
     assert_true(figure(&x.items[0], "virtual_seconds") >= 66); /* all the work on all the cores */
     assert_true(figure(&x.items[0], "virtual_seconds") < 100);
-    assert_true(figure(&x.items[0], "large_first_start_seconds") == 0);
+    assert_true(figure(&x.items[0], "large_first_start_seconds") < 0.001); /* at the next event */
 }
 
 int main(void)
