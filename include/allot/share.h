@@ -78,8 +78,9 @@
 
 /* What is enforced, in share_limits.flags. */
 enum {
-    SHARE_MEMORY = 1u << 0, /* allocations beyond memory_limit fail */
-    SHARE_COMPUTE = 1u << 1 /* submissions wait for their share */
+    SHARE_MEMORY = 1u << 0,  /* allocations beyond memory_limit fail */
+    SHARE_COMPUTE = 1u << 1, /* submissions wait for their slice */
+    SHARE_CAP = 1u << 2      /* compute_milli is all there is, whoever else wants the device */
 };
 
 /* The agent's word on one device of the task. One cache line. */

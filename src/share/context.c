@@ -10,6 +10,7 @@
 
 #include "share/blocks.h"
 #include "share/charge.h"
+#include "share/compute.h"
 #include "share/hooks.h"
 #include "share/shim.h"
 
@@ -67,6 +68,7 @@ static cu_result end_primary(fn_cuDevicePrimaryCtxRelease *real, cu_device devic
 
     if (index < 0)
         return real(device);
+    share_compute_forget();
     pthread_mutex_lock(&primary_lock);
     r = real(device);
     primary_settle(device, index);
@@ -143,6 +145,8 @@ cu_result hook_cuCtxDestroy_v2(struct cu_ctx *ctx)
 {
     struct block block;
     bool mine = share_block_take(BLOCK_CONTEXT, (uintptr_t)ctx, &block);
+
+    share_compute_forget();
 
     return share_freed(REAL(cuCtxDestroy_v2)(ctx), mine, &block);
 }

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory that graphs allocate: charged when one is launched, by what the driver's memory of graphs
- * takes more. How much that can be is read from the nodes when a graph is instantiated.
+ * Graphs. The work of one is charged as one piece, whatever is in it. Memory that graphs allocate
+ * is charged when one is launched, by what the driver's memory of graphs takes more; how much that
+ * can be is read from the nodes when a graph is instantiated.
  */
 #include <errno.h>
 #include <stddef.h>
 #include <sys/mman.h>
 
 #include "share/blocks.h"
+#include "share/compute.h"
 #include "share/hooks.h"
 #include "share/settle.h"
 #include "share/shim.h"
@@ -126,7 +128,7 @@ cu_result hook_cuGraphExecDestroy(struct cu_graph_exec *exec)
 }
 
 /* A launch or an upload. Most graphs allocate nothing: one look into the table. */
-static cu_result launch(fn_cuGraphLaunch *real, struct cu_graph_exec *exec,
+static cu_result charged(fn_cuGraphLaunch *real, struct cu_graph_exec *exec,
                         struct cu_stream *stream)
 {
     struct block block;
@@ -145,24 +147,37 @@ static cu_result launch(fn_cuGraphLaunch *real, struct cu_graph_exec *exec,
     return r;
 }
 
+/* One piece of work, whatever is in it. */
+static cu_result launch(fn_cuGraphLaunch *real, struct cu_graph_exec *exec,
+                        struct cu_stream *stream, bool ptsz)
+{
+    uint64_t kind = share_kind(exec, 1, 1);
+    struct piece piece;
+
+    if (share_submit_known(kind, share_lane(stream, ptsz)))
+        return charged(real, exec, stream);
+    share_submit(&piece, kind, stream, ptsz);
+    return share_submitted(&piece, charged(real, exec, stream));
+}
+
 cu_result hook_cuGraphLaunch(struct cu_graph_exec *exec, struct cu_stream *stream)
 {
-    return launch(REAL(cuGraphLaunch), exec, stream);
+    return launch(REAL(cuGraphLaunch), exec, stream, false);
 }
 
 cu_result hook_cuGraphLaunch_ptsz(struct cu_graph_exec *exec, struct cu_stream *stream)
 {
-    return launch(REAL_AS(cuGraphLaunch_ptsz, cuGraphLaunch), exec, stream);
+    return launch(REAL_AS(cuGraphLaunch_ptsz, cuGraphLaunch), exec, stream, true);
 }
 
 cu_result hook_cuGraphUpload(struct cu_graph_exec *exec, struct cu_stream *stream)
 {
-    return launch(REAL(cuGraphUpload), exec, stream);
+    return charged(REAL(cuGraphUpload), exec, stream);
 }
 
 cu_result hook_cuGraphUpload_ptsz(struct cu_graph_exec *exec, struct cu_stream *stream)
 {
-    return launch(REAL_AS(cuGraphUpload_ptsz, cuGraphUpload), exec, stream);
+    return charged(REAL_AS(cuGraphUpload_ptsz, cuGraphUpload), exec, stream);
 }
 
 cu_result hook_cuDeviceGraphMemTrim(cu_device device)

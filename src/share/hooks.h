@@ -30,6 +30,16 @@
     X(cuCtxSynchronize_v2, cuCtxSynchronize_v2)                               \
     X(cuStreamSynchronize, cuStreamSynchronize)                               \
     X(cuEventSynchronize, cuEventSynchronize)                                 \
+    X(cuLaunchKernel, cuLaunchKernel)                                         \
+    X(cuLaunchKernel_ptsz, cuLaunchKernel)                                    \
+    X(cuLaunchKernelEx, cuLaunchKernelEx)                                     \
+    X(cuLaunchKernelEx_ptsz, cuLaunchKernelEx)                                \
+    X(cuLaunchCooperativeKernel, cuLaunchCooperativeKernel)                   \
+    X(cuLaunchCooperativeKernel_ptsz, cuLaunchCooperativeKernel)              \
+    X(cuLaunchCooperativeKernelMultiDevice, cuLaunchCooperativeKernelMultiDevice)\
+    X(cuLaunch, cuLaunch)                                                     \
+    X(cuLaunchGrid, cuLaunchGrid)                                             \
+    X(cuLaunchGridAsync, cuLaunchGridAsync)                                   \
     X(cuMemGetInfo_v2, cuMemGetInfo_v2)                                       \
     X(cuMemAlloc_v2, cuMemAlloc_v2)                                           \
     X(cuMemAllocPitch_v2, cuMemAllocPitch_v2)                                 \

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "share/call.h"
+#include "share/compute.h"
 #include "share/place.h"
 #include "share/shim.h"
 
@@ -66,6 +67,7 @@ static void forget_link(void)
     *link = (struct share_link){.lock = PTHREAD_MUTEX_INITIALIZER, .socket = -1};
     atomic_store(&linked, NULL);
     share_gate = &open_gate;
+    share_compute_forked();
 }
 
 static void watch_fork(void)

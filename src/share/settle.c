@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 
 #include "share/charge.h"
+#include "share/compute.h"
 #include "share/shim.h"
 
 #define MIB (UINT64_C(1) << 20)
@@ -99,6 +100,8 @@ static bool settle(struct holder *h, uint64_t reserved)
 
 static void settle_frees(void)
 {
+    int mode = share_relax(); /* a capture in another thread does not stand a query */
+
     for (uint32_t i = free_count; i-- > 0;) {
         if (REAL(cuEventQuery)(frees[i].event) == CU_NOT_READY)
             continue;
@@ -106,6 +109,7 @@ static void settle_frees(void)
         share_refund(frees[i].device, frees[i].bytes);
         frees[i] = frees[--free_count];
     }
+    share_unrelax(mode);
 }
 
 static void settle_all(void)

@@ -167,8 +167,9 @@ cu_result cuEventQuery(struct cu_event *event)
         return CU_INVALID_HANDLE;
     if (event->capture != 0)
         return CU_CAPTURED_EVENT;
-    if (driver.bench)
-        return CU_OK;
+    result = drv_capture_forbids(event->ctx);
+    if (result != CU_OK || driver.bench)
+        return result;
     shared = &driver.proc->events[event->index];
     dbl_lock(driver.sh);
     dbl_sim_run(driver.sh);
