@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Busy time is what the device says, and a cap holds whatever the program does. */
+/* Busy time is what the device says, and shares hold whatever the programs do. */
+#include <pthread.h>
+
+#include "gpu/turns.h"
 #include "tenants.h"
 
 #define SECONDS 3 /* the first of which is not looked at */
@@ -17,14 +20,14 @@ static void watch(struct stage *stage, const struct tenant *t, int64_t milli[SEC
     }
 }
 
-static void check_share(const struct tenant *t, const int64_t milli[SECONDS])
+static void check_share(const struct tenant *t, const int64_t *milli, int seconds)
 {
-    int64_t sum = 0, squares = 0, n = SECONDS - 1;
+    int64_t sum = 0, squares = 0, n = seconds - 1;
 
-    for (int s = 1; s < SECONDS; s++)
+    for (int s = 1; s < seconds; s++)
         sum += milli[s];
     sum /= n;
-    for (int s = 1; s < SECONDS; s++)
+    for (int s = 1; s < seconds; s++)
         squares += (milli[s] - sum) * (milli[s] - sum);
     if (sum < t->milli - 30 || sum > t->milli + 30 || squares / n > 50 * 50)
         fprintf(stderr, "# cap %u, kernels of %llu us, way %d: %lld, variance %lld\n", t->milli,
@@ -45,7 +48,7 @@ static void caps_hold(void)
 
     open_stage(&stage, &play.tenant, 1, SHARE_CAP);
     watch(&stage, &play.tenant, milli);
-    check_share(&play.tenant, milli);
+    check_share(&play.tenant, milli, SECONDS);
     close_stage(&stage);
 }
 
@@ -198,6 +201,195 @@ ALONE(who_has_no_slice_waits)
     close_stage(&stage);
 }
 
+/* ---- several tenants ---------------------------------------------------------------------- */
+
+#define LONG_SECONDS 6
+
+static struct {
+    struct tenant tenants[TENANTS_MAX];
+    struct gpu_turns *turns[TENANTS_MAX];
+    int count;
+} crowd;
+
+static void open_boards(const struct stage *stage)
+{
+    struct err err = ERR_INIT;
+    char path[128];
+
+    snprintf(path, sizeof(path), "%s/board", stage->folder);
+    for (int i = 0; i < crowd.count; i++)
+        CHECK(gpu_turns_open(path, crowd.tenants[i].milli, true, &crowd.turns[i], &err) == 0);
+}
+
+/* All owners, each at its own time, until TIME_NS. */
+static void arbitrate(struct stage *stage, uint64_t time_ns)
+{
+    struct gpu_region_use use;
+    uint64_t now, end, next, first;
+
+    while ((now = dbl_now(stage->driver)) < time_ns) {
+        first = now + MS;
+        serve_tenants(stage);
+        for (int i = 0; i < crowd.count; i++) {
+            if (crowd.turns[i] == NULL)
+                continue;
+            gpu_region_use(crowd.tenants[i].m.region, 0, &use);
+            next = gpu_turns_step(crowd.turns[i], now, &use, &end);
+            first = next < first ? next : first;
+            gpu_region_slice(crowd.tenants[i].m.region, 0, end);
+        }
+        dbl_sleep_until(stage->driver, first);
+    }
+}
+
+static void shares_hold(void)
+{
+    uint64_t before[TENANTS_MAX] = {0};
+    int64_t milli[TENANTS_MAX][LONG_SECONDS];
+    struct stage stage;
+
+    open_stage(&stage, crowd.tenants, crowd.count, SHARE_COMPUTE);
+    open_boards(&stage);
+    uint64_t start = dbl_now(stage.driver);
+    for (int s = 0; s < LONG_SECONDS; s++) {
+        arbitrate(&stage, start + (uint64_t)(s + 1) * SECOND);
+        for (int i = 0; i < crowd.count; i++) {
+            uint64_t busy = dbl_busy_ns(stage.driver, crowd.tenants[i].pid, 0);
+            milli[i][s] = (int64_t)((busy - before[i]) / (SECOND / 1000));
+            before[i] = busy;
+        }
+    }
+    for (int i = 0; i < crowd.count; i++)
+        check_share(&crowd.tenants[i], milli[i], LONG_SECONDS);
+    for (int i = 0; i < crowd.count; i++)
+        gpu_turns_close(crowd.turns[i]);
+    close_stage(&stage);
+}
+
+static void test_shares_hold_among_tenants(void **state)
+{
+    static const struct tenant crowds[][4] = {
+        {{.milli = 500, .kernel_ns = 2 * MS, .way = ASYNC},
+         {.milli = 500, .kernel_ns = 2 * MS, .way = SYNC}},
+        {{.milli = 250, .kernel_ns = 20 * MS, .way = ASYNC},
+         {.milli = 750, .kernel_ns = 500 * US, .way = GRAPH}},
+        {{.milli = 250, .kernel_ns = 100 * US, .way = ASYNC},
+         {.milli = 750, .kernel_ns = 20 * MS, .way = SYNC}},
+        {{.milli = 250, .kernel_ns = 2 * MS, .way = SYNC},
+         {.milli = 250, .kernel_ns = 20 * MS, .way = ASYNC},
+         {.milli = 500, .kernel_ns = 100 * US, .way = ASYNC}},
+        {{.milli = 250, .kernel_ns = 20 * MS, .way = SYNC},
+         {.milli = 250, .kernel_ns = 2 * MS, .way = ASYNC},
+         {.milli = 250, .kernel_ns = 500 * US, .way = GRAPH},
+         {.milli = 250, .kernel_ns = 100 * US, .way = ASYNC}},
+    };
+
+    for (size_t c = 0; c < sizeof(crowds) / sizeof(crowds[0]); c++) {
+        for (crowd.count = 0; crowd.count < 4 && crowds[c][crowd.count].milli; crowd.count++)
+            crowd.tenants[crowd.count] = crowds[c][crowd.count];
+        alone(shares_hold);
+    }
+}
+
+/* The leader's task and the holder of a slice are killed: who is left has the device. */
+ALONE(the_killed_stop_nobody)
+{
+    struct stage stage;
+
+    crowd.count = 3;
+    for (int i = 0; i < 3; i++)
+        crowd.tenants[i] = (struct tenant){.milli = 300, .kernel_ns = 2 * MS, .way = ASYNC};
+    open_stage(&stage, crowd.tenants, 3, SHARE_COMPUTE);
+    open_boards(&stage);
+    for (int i = 0; i < 3; i++) {
+        uint64_t before = dbl_busy_ns(stage.driver, crowd.tenants[2].pid, 0);
+        arbitrate(&stage, dbl_now(stage.driver) + 500 * MS);
+        uint64_t busy = dbl_busy_ns(stage.driver, crowd.tenants[2].pid, 0) - before;
+        CHECK(busy >= (uint64_t)(500 / (3 - i) - 60) * MS);
+        if (i == 2)
+            break;
+        kill_tenant(&stage, &crowd.tenants[i]);
+        if (i == 0) {
+            gpu_turns_close(crowd.turns[0]); /* its owner too */
+            crowd.turns[0] = NULL;
+        }
+    }
+    gpu_turns_close(crowd.turns[1]);
+    gpu_turns_close(crowd.turns[2]);
+    close_stage(&stage);
+}
+
+/* ---- threads ------------------------------------------------------------------------------ */
+
+#define THREADS 4
+#define LAUNCHES 400
+
+struct storm {
+    struct machine *m;
+    struct cu_function *kernel;
+    struct cu_ctx *ctx;
+};
+
+static void *storm(void *arg)
+{
+    const struct storm *s = arg;
+    struct cu_stream *stream;
+
+    CHECK(CU(cuCtxSetCurrent)(s->ctx) == CU_OK);
+    stream = new_stream();
+    for (int i = 0; i < LAUNCHES; i++) {
+        CHECK(launch(s->kernel, i % 5 ? stream : NULL) == CU_OK);
+        if (i % 7 == 0)
+            CHECK(CU(cuStreamSynchronize)(stream) == CU_OK);
+        if (i % 31 == 0)
+            CHECK(CU(cuCtxSynchronize)() == CU_OK);
+    }
+    dbl_actor_leave(s->m->driver);
+    return NULL;
+}
+
+static void storms(struct machine *m)
+{
+    pthread_t threads[THREADS];
+    struct storm s = {.m = m};
+
+    enter_folder(m);
+    begin();
+    CHECK(CU(cuCtxGetCurrent)(&s.ctx) == CU_OK);
+    s.kernel = kernel_of(100 * US);
+    for (int i = 0; i < THREADS; i++)
+        CHECK(pthread_create(&threads[i], NULL, storm, &s) == 0);
+    for (int i = 0; i < THREADS; i++)
+        CHECK(pthread_join(threads[i], NULL) == 0);
+    exit(0);
+}
+
+/* Threads of one process while slices come and go. */
+ALONE(threads_may_submit_as_they_like)
+{
+    struct tenant t = {.milli = 700, .run = storms};
+    struct gpu_region_use use;
+    struct stage stage;
+    int status = -1;
+
+    open_stage(&stage, &t, 1, SHARE_COMPUTE | SHARE_CAP);
+    dbl_actors(stage.driver, THREADS + 1);
+    for (int i = 0; waitpid(t.pid, &status, WNOHANG) == 0; i++) {
+        uint64_t now = dbl_now(stage.driver);
+        gpu_region_slice(t.m.region, 0,
+                         i % 3 == 0   ? SHARE_NO_SLICE
+                         : i % 3 == 1 ? 0
+                                      : now + 4 * MS);
+        dbl_sleep_until(stage.driver, now + 3 * MS);
+        serve_tenants(&stage);
+    }
+    CHECK(status == 0);
+    t.pid = 0;
+    gpu_region_use(t.m.region, 0, &use);
+    CHECK(use.busy_ns > 0 && use.busy_ns <= THREADS * LAUNCHES * 150 * US);
+    close_stage(&stage);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -205,6 +397,9 @@ int main(void)
         cmocka_unit_test(test_busy_time_is_measured),
         cmocka_unit_test(test_capture_is_neither_held_up_nor_spoilt),
         cmocka_unit_test(test_who_has_no_slice_waits),
+        cmocka_unit_test(test_shares_hold_among_tenants),
+        cmocka_unit_test(test_the_killed_stop_nobody),
+        cmocka_unit_test(test_threads_may_submit_as_they_like),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
