@@ -175,18 +175,11 @@ static bool has_many(const struct sched *s, const struct evicting *e)
            e->running > MANY;
 }
 
-/* Fewer tasks than B, none of them dearer or more valuable. */
-static bool spares_more(const struct victims *a, const struct victims *b)
-{
-    return a->list.len < b->list.len && a->price_ms <= b->price_ms && a->class_ >= b->class_;
-}
-
 /* Found or not, another order may do better. */
 static bool search_further(struct sched *s, struct evicting *e, struct victims *plan, bool found)
 {
     struct victims other = {0};
-    if (search_out_of_order(s, e, found ? plan : NULL, &other) &&
-        (!found || spares_more(&other, plan))) {
+    if (search_out_of_order(s, e, found ? plan : NULL, &other)) {
         struct victims former = *plan;
         *plan = other;
         other = former;

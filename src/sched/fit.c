@@ -66,7 +66,8 @@ static bool device_has_room(const struct device *d, const struct shape *shape, u
         int64_t memory = d->memory - d->use[v].memory - need.memory;
         if (milli < 0 || memory < 0)
             return false;
-        int64_t left = shape->device_milli > 0 ? milli : memory * WHOLE_MILLI / d->memory;
+        int64_t part = d->memory > 0 ? memory * WHOLE_MILLI / d->memory : WHOLE_MILLI;
+        int64_t left = shape->device_milli > 0 && milli < part ? milli : part;
         slack = left < slack ? left : slack;
     }
     *ret_slack = slack;

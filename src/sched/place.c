@@ -109,7 +109,7 @@ static bool devices_on(const struct run *r, const struct node *n, const struct s
     uint16_t *devices = r->p->trial;
     if (!fit_node(n, shape, r->mask, devices, ret_fit))
         return false;
-    if (!r->job->spread)
+    if (!r->job->spread && !(r->mask & MASK_PLAIN))
         score_place(mix_current(r->s), n, shape, r->mask, devices, ret_fit->count);
     return true;
 }
@@ -220,7 +220,7 @@ static struct index_question question_of(const struct run *r, const struct shape
         .key = {.shape = shape,
                 .mask =
                     r->mask & ~(MASK_NO_TOPOLOGY | MASK_NO_WINDOW | MASK_NO_TYPES | MASK_MOVING |
-                                MASK_LOOSE | MASK_NEAR),
+                                MASK_LOOSE | MASK_NEAR | MASK_PLAIN | MASK_CHEAP),
                 .spread = r->job->spread,
                 .rest = r->job->spread ? 0 : rest},
         .shape = shape,
@@ -234,7 +234,8 @@ static struct index_question question_of(const struct run *r, const struct shape
 struct best {
     struct node *node;
     struct index_score score;
-    uint32_t rank; /* of its type */
+    uint32_t rank;  /* of its type */
+    int32_t charge; /* MASK_CHEAP: for the shape; else 0 */
 };
 
 /* N is the best so far if it is better than that, or as good and before it in node order. */
@@ -246,10 +247,19 @@ static void best_offer(const struct run *r, const struct index_question *q, stru
     struct index_score score = score_on(r->s, &q->key, n);
     uint32_t rank = fit_type_rank(n->gpu_type, q->shape);
     const struct node *b = best->node;
-    if (!index_places(score) || (b != NULL && index_better(best->score, best->rank, score, rank)))
+    if (!index_places(score))
+        return;
+    int32_t charge =
+        r->mask & MASK_CHEAP ? fit_charge(n, q->shape, r->p->trial, q->shape->device_count) : 0;
+    if (b != NULL && charge != best->charge) {
+        if (charge < best->charge)
+            *best = (struct best){n, score, rank, charge};
+        return;
+    }
+    if (b != NULL && index_better(best->score, best->rank, score, rank))
         return;
     if (b == NULL || index_better(score, rank, best->score, best->rank) || node_before(n, b))
-        *best = (struct best){n, score, rank};
+        *best = (struct best){n, score, rank, charge};
 }
 
 static struct node *choose(const struct run *r, const struct shape *shape)
@@ -259,7 +269,7 @@ static struct node *choose(const struct run *r, const struct shape *shape)
     struct best best = {0};
     struct node *indexed;
     /* where the best of all is of a type without room, the best of those with room is looked for */
-    if (s->node_list.len >= s->index_from &&
+    if (s->node_list.len >= s->index_from && !(r->mask & MASK_CHEAP) &&
         index_find(s, &q, judge, mix_current(s)->generation, &indexed) &&
         (indexed == NULL || type_has_room(r, indexed, shape))) {
         if (s->windows.len == 0)
@@ -587,16 +597,47 @@ static bool place_run(struct run *r, struct gang *gang)
     return try_all(r, gang);
 }
 
-/* Does a task want parts of several devices? The fullest first leave the last of a gang with one;
- * taken evenly the devices hold as many as can be. */
-static bool shares_several(const struct job_shape *job)
+/* Does a task want parts of at least so many devices? */
+static bool shares(const struct job_shape *job, uint32_t devices)
 {
     for (uint32_t t = 0; t < (job->uniform ? 1 : job->task_count); t++) {
         const struct shape *shape = job_task(job, t)->shape;
-        if (shape->device_count > 1 && shape->device_milli < WHOLE_MILLI)
+        if (shape->device_count >= devices && shape->device_milli < WHOLE_MILLI)
             return true;
     }
     return false;
+}
+
+/* Does a task ask for memory of a device? What that is charged depends on the device. */
+static bool asks_memory(const struct job_shape *job)
+{
+    for (uint32_t t = 0; t < (job->uniform ? 1 : job->task_count); t++) {
+        const struct shape *shape = job_task(job, t)->shape;
+        if (shape->device_count > 0 && shape->device_milli == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The best place, or any. What one task of a gang takes may be the best for it, and leave another
+ * with none: where room of a type is short, cheap places leave the most of it; where the fullest
+ * devices are filled up first, more stay whole; where they are taken evenly, they hold the most of
+ * such as want parts of several. */
+static bool place_any(struct run *r, struct gang *gang)
+{
+    const unsigned asked = r->mask;
+    if (place_run(r, gang))
+        return true;
+    if (gang->total == 1)
+        return false;
+    r->mask = asked | MASK_CHEAP;
+    if (r->p->rooms.len > 0 && asks_memory(r->job) && place_run(r, gang))
+        return true;
+    r->mask = asked | MASK_PLAIN;
+    if (!r->job->uniform && shares(r->job, 1) && place_run(r, gang))
+        return true;
+    r->mask = asked | MASK_PLAIN | MASK_LOOSE;
+    return shares(r->job, 2) && place_run(r, gang);
 }
 
 static void mark_present(const struct workload *w, int sign)
@@ -628,11 +669,7 @@ bool place_gang(struct sched *s, const struct job_shape *job, const struct workl
     bool spread = job->spread;
     if (spread)
         mark_present(w, 1);
-    bool fits = place_run(&r, (struct gang *)gang);
-    if (!fits && gang->total > 1 && shares_several(job)) {
-        r.mask |= MASK_LOOSE;
-        fits = place_run(&r, (struct gang *)gang);
-    }
+    bool fits = place_any(&r, (struct gang *)gang);
     if (spread)
         mark_present(w, -1);
     for (size_t i = 0; i < p->spots.len; i++)
@@ -675,13 +712,25 @@ void place_types_use(struct sched *s, const struct group *g, enum view view)
                   spot_charge(p, &p->spots.items[i]), !g->preemptible, 1);
 }
 
+static bool charge_admitted(const struct sched *s, const struct workload *w, unsigned mask)
+{
+    struct amounts charge = place_charge(s);
+    return gate_open(w->group, &charge, mask, NULL);
+}
+
+bool place_admitted(struct sched *s, const struct workload *w, const struct gang *gang,
+                    unsigned mask)
+{
+    const struct job_shape *job = w->group->job;
+    return charge_admitted(s, w, mask) ||
+           (asks_memory(job) && place_gang(s, job, w, gang, mask | MASK_CHEAP) &&
+            charge_admitted(s, w, mask));
+}
+
 bool place_within_gates(struct sched *s, const struct workload *w, const struct gang *gang,
                         unsigned mask)
 {
-    if (!place_gang(s, w->group->job, w, gang, mask))
-        return false;
-    struct amounts charge = place_charge(s);
-    return gate_open(w->group, &charge, mask, NULL);
+    return place_gang(s, w->group->job, w, gang, mask) && place_admitted(s, w, gang, mask);
 }
 
 void place_take(struct sched *s, enum view view, int sign)

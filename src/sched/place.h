@@ -52,7 +52,11 @@ bool place_gang(struct sched *s, const struct job_shape *job, const struct workl
 /* What quota counts for the spots of the last place_gang(). It may differ from what the gang was
  * thought to need: other tasks of equal rank, or other devices, may have been chosen. */
 struct amounts place_charge(const struct sched *s);
-/* place_gang(), and the gates are open in MASK for what it found. */
+/* Are the gates open in MASK for what place_gang() found? Else it looks for what is charged least,
+ * which may be admitted. */
+bool place_admitted(struct sched *s, const struct workload *w, const struct gang *gang,
+                    unsigned mask);
+/* place_gang(), and place_admitted(). */
 bool place_within_gates(struct sched *s, const struct workload *w, const struct gang *gang,
                         unsigned mask);
 /* Is there room in MASK, per GPU type, for the spots that are loaded, for work of group G? */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sched/search.h"
 
+#include "base/qty.h"
+#include "sched/decide.h"
 #include "sched/fit.h"
 #include "sched/gate.h"
 #include "sched/node.h"
@@ -440,10 +442,21 @@ static bool out_of_turn(const struct evicting *e, const struct unit *u)
     return out >= may || in_group >= gang_group_spare(u->w, unit_group(u));
 }
 
-/* Fewer tasks than PLAN (NULL: any are), and none more valuable. */
-static bool spares(struct evicting *e, const struct victims *plan)
+/* Of its tasks that are out with it; see decide_price_ms(). */
+static int64_t unit_price_ms(const struct sched *s, const struct unit *u)
+{
+    int64_t sum = 0;
+    for (uint32_t t = 0; t < u->w->group->job->task_count; t++)
+        if (u->w->tasks[t].phase == TASK_RUNNING && (u->task < 0 || u->task == t))
+            sum = qty_add_sat(sum, decide_price_ms(s, u->w, t));
+    return sum;
+}
+
+/* Fewer tasks than PLAN (NULL: any are), neither dearer nor more valuable. */
+static bool spares(const struct sched *s, struct evicting *e, const struct victims *plan)
 {
     size_t tasks = 0;
+    int64_t price_ms = 0;
     if (plan == NULL)
         return true;
     for (size_t i = 0; i < e->taken.len; i++) {
@@ -451,15 +464,16 @@ static bool spares(struct evicting *e, const struct victims *plan)
         if (u->w->group->class_ < plan->class_)
             return false;
         tasks += u->task >= 0 ? 1 : u->w->count[TASK_RUNNING];
+        price_ms = qty_add_sat(price_ms, unit_price_ms(s, u));
     }
-    return tasks < plan->list.len;
+    return tasks < plan->list.len && price_ms <= plan->price_ms;
 }
 
 /* Takes SIZE more units, any that may go, so that all that are out are enough. */
 static bool take_any(struct sched *s, struct evicting *e, size_t size, const struct victims *plan)
 {
     if (size == 0)
-        return spares(e, plan) && s->set_searches++ < SETS_MAX && feasible(s, e);
+        return spares(s, e, plan) && s->set_searches++ < SETS_MAX && feasible(s, e);
     for (size_t i = 0; i < e->units.len; i++) {
         struct unit *u = &e->units.items[i];
         if (u->out || out_of_turn(e, u) || !unit_may_go(s, e, u))

@@ -18,7 +18,7 @@ bool search_victims(struct sched *s, struct evicting *e, struct victims *ret_pla
 /* Collects for itself, where the order finds none although all together would do: it may spend
  * what a team is above its share by on work that is of no help. Tries sets out of order, small ones
  * first; for few units only, and a bounded number of sets a turn. THAN: only sets with fewer tasks,
- * none of a higher class; NULL = any. */
+ * neither dearer nor of a higher class; NULL = any. */
 bool search_out_of_order(struct sched *s, struct evicting *e, const struct victims *than,
                          struct victims *ret_plan);
 

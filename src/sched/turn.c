@@ -47,8 +47,7 @@ static enum sched_reason starts_now(struct sched *s, struct workload *w, const s
                    ? SCHED_REASON_MAINTENANCE
                    : SCHED_REASON_NO_CAPACITY;
     }
-    struct amounts charge = place_charge(s);
-    if (!gate_open(w->group, &charge, MASK_START, NULL))
+    if (!place_admitted(s, w, gang, MASK_START))
         return SCHED_REASON_TEAM_LIMIT;
     if (!reserve_binds(s, w, need) || place_within_gates(s, w, gang, MASK_START | MASK(VIEW_PLAN)))
         return SCHED_REASON_NONE;
@@ -70,8 +69,7 @@ static bool waits_for_stops(struct sched *s, struct workload *w, const struct ga
             job->no_later_epoch = s->freed_epoch;
         return false;
     }
-    struct amounts charge = place_charge(s);
-    if (!gate_open(w->group, &charge, MASK(VIEW_THEN), NULL))
+    if (!place_admitted(s, w, gang, MASK(VIEW_THEN)))
         return false;
     hold_claim(s, w);
     return true;

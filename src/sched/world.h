@@ -53,6 +53,8 @@ enum view { VIEW_NOW, VIEW_THEN, VIEW_PLAN, VIEW_EMPTY, VIEWS };
 #define MASK_NO_TOPOLOGY (1U << 19) /* ... no topology level */
 #define MASK_NO_TYPES (1U << 22)    /* as if no team had a quota per GPU type */
 #define MASK_LOOSE (1U << 23)       /* share the emptiest devices instead of the fullest */
+#define MASK_PLAIN (1U << 25)       /* take devices as they fill up, not as the score has it */
+#define MASK_CHEAP (1U << 26)       /* where it is charged least, before where it is best */
 #define MASK_NO_WINDOW (1U << 21)   /* as if no node had a maintenance window */
 #define MASK_NEAR (1U << 24)        /* a gang that is bound to a domain: those in sched.near only */
 #define MASK_MOVING (1U << 20)      /* place the running tasks that are out on trial instead */

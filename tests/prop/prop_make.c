@@ -33,7 +33,8 @@ void prop_team_numbers(struct prop_world *w, struct sched_team *team)
             team->limit[r] = team->guarantee[r] + (int64_t)prop_below(w, 4) * unit_of(r);
     }
     team->type_count = 0;
-    if (prop_chance(w, w->brute != NULL ? 4 : 20)) { /* a quota of one GPU type */
+    uint32_t few = w->brute != NULL ? 4 : 20;
+    if (prop_chance(w, w->seed & PROP_TYPED ? 35 : few)) { /* a quota of one GPU type */
         struct sched_type_quota *q = arena_new(&w->arena, struct sched_type_quota);
         q->gpu_type = types[prop_below(w, 2)];
         q->guarantee = prop_chance(w, 50) ? SCHED_UNLIMITED : (int64_t)prop_below(w, 3) * 1000;

@@ -42,7 +42,7 @@ struct prop_world *prop_create(uint64_t seed, bool trace, struct brute_counts *b
     w->trace = trace;
     w->brute = brute;
     w->now_ms = 1000000;
-    rng_seed(&w->rng, seed);
+    rng_seed(&w->rng, seed & ~PROP_TYPED);
     sched_config_default(&w->config);
     w->config.min_run_ms = prop_chance(w, 30) ? 5000 : 0;
     w->config.stale_gang_ms = prop_chance(w, 20) ? 0 : 10000;

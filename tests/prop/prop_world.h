@@ -32,6 +32,7 @@
 #define PROP_DEVICES_MAX 16
 #define PROP_TASKS_MAX 5
 #define PROP_NONE UINT32_MAX
+#define PROP_TYPED (1ULL << 32) /* in a seed: many quotas per GPU type */
 
 enum prop_phase {
     PROP_PENDING,
