@@ -333,6 +333,8 @@ static int take_task(void *arg, const struct model_task *t)
     if (t->index == wanted->index) {
         wanted->attempt = t->attempt;
         wanted->state = t->state;
+        wanted->runs = t->state == MODEL_TASK_RUNNING || t->state == MODEL_TASK_SUSPENDED ||
+                       (t->state == MODEL_TASK_STARTING && t->started_ms > 0);
     }
     return 1; /* they come in order */
 }

@@ -81,7 +81,7 @@ static int find_intent(struct api_call *call, struct exec *e, struct err *err)
         return r;
     if (model_task_state_is_final(t.state))
         return has_ended(w.id, t.index, err);
-    if (t.state != MODEL_TASK_RUNNING && t.state != MODEL_TASK_SUSPENDED)
+    if (!t.runs)
         return not_running(w.id, t.index, err);
     e->workload = w.id;
     e->task = t.index;

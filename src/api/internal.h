@@ -170,6 +170,7 @@ int call_find_workload(struct api_call *call, const char *text, struct model_wor
 struct api_task {
     int32_t index, attempt;
     enum model_task_state state;
+    bool runs; /* it has processes: also while it is, or comes back from being, suspended */
 };
 
 /* One without a stored row is pending with attempt 0. 0 or a negative errno. */
