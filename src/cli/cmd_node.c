@@ -151,7 +151,7 @@ static const char *sharing_text(struct cli *cli, const char *backend)
     if (backend && strcmp(backend, "none") == 0)
         return "none: parts of a GPU are counted, not enforced";
     if (backend && strcmp(backend, "shim") == 0)
-        return "shim: memory of a part is capped, its computing is not";
+        return "shim: memory of a part is capped, computing is shared by parts";
     return cli_safe(cli, backend);
 }
 

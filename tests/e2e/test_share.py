@@ -260,6 +260,50 @@ print("refused", refused)
 """, gpu=0.25), ["refused 0"])
 
 
+# Keeps the device busy with kernels of five milliseconds, and says how many there were in each
+# of the given spans of a common clock.
+WORK = """
+context()
+module, kernel = ctypes.c_void_p(), ctypes.c_void_p()
+call("cuModuleLoadData", ctypes.byref(module), b"kernel work 5000000 108\\n")
+call("cuModuleGetFunction", ctypes.byref(kernel), module, b"work")
+print("ready")
+while not os.path.exists(os.environ["HOME"] + "/go"):
+    time.sleep(0.01)
+count, end = 0, time.monotonic() + SECONDS
+while time.monotonic() < end:
+    call("cuLaunchKernel", kernel, 1, 1, 1, 32, 1, 1, 0, None, None, None)
+    call("cuCtxSynchronize")
+    count += 1
+print("count", count)
+"""
+
+
+def counted(parts, seconds):
+    """Kernels of each task with such a part of a device, all at work at the same time."""
+    ids = [start(WORK.replace("SECONDS", str(seconds)), gpu=part) for part in parts]
+    for ident in ids:
+        wait_for("it to be ready", lambda: "ready" in log_of(ident))
+    equal(len({d for i in ids for t in server.workload(i)["tasks_detail"] for d in t["devices"]}),
+          1, "devices")
+    for ident in ids:
+        server.allot("exec", str(ident), "--", "sh", "-c", "touch $HOME/go")
+    for ident in ids:
+        server.wait_state(ident, "succeeded")
+    return [int(log_of(ident).split()[-1]) for ident in ids]
+
+
+def test_computing_is_shared_by_parts_where_it_is_contended():
+    quarter, rest = counted([0.25, 0.75], 8)
+    expect(0.15 < quarter / (quarter + rest) < 0.35, f"{quarter} and {rest} kernels")
+    expect(quarter + rest > 600, f"{quarter} and {rest} of 1600: the device was left idle")
+
+
+def test_what_nobody_else_wants_is_usable():
+    alone, = counted([0.25], 4)
+    expect(alone > 400, f"{alone} of 800 kernels: it was held to its part")
+
+
 def test_own_library_folders_come_after_it():
     equal(run('print(os.environ["LD_LIBRARY_PATH"])', gpu=0.25,
               env={"LD_LIBRARY_PATH": "/opt/mine"}), ["/run/allot/gpu/lib:/opt/mine"])

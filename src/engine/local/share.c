@@ -230,7 +230,7 @@ void share_compose(const struct engine_local *e, const struct engine_start *star
     if (!is_shared(e, start))
         return;
     record_add(record, "shim", s->shim_path);
-    record_add(record, "arbiters", s->arbiters_dir);
+    record_add(record, "boards", s->boards_dir);
     record_add(record, "nvml_shim", s->nvml_shim_path);
     /* On the machine's own root programs would find the driver itself. */
     if (!e->devices.simulated && !image) {

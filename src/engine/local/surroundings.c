@@ -115,8 +115,8 @@ static int find_folders(struct engine_local *e, const struct engine_local_config
     s->images_dir = or_default(a, c->images_dir, arena_printf(a, "%s/images", s->data_dir));
     s->checkpoint_dir =
         or_default(a, c->checkpoint_dir, arena_printf(a, "%s/checkpoints", s->data_dir));
-    s->arbiters_dir = arena_printf(a, "%s/gpus", s->data_dir);
-    r = make_folder(s->arbiters_dir, 0700, NULL, err);
+    s->boards_dir = arena_printf(a, "%s/gpus", s->data_dir);
+    r = make_folder(s->boards_dir, 0700, NULL, err);
     if (r == 0)
         r = make_folder(s->tasks_dir, 0711, &e->tasks_fd, err);
     if (r == 0)

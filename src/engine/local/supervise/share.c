@@ -17,9 +17,7 @@
 #define FOLDER "gpu"
 #define AGENT FOLDER "/agent" /* where gpu_region_open() puts it */
 #define WHOLE 1000
-#define BUSY_STEP_NS UINT64_C(4000000)  /* while the task uses a device that is shared */
-#define IDLE_STEP_NS UINT64_C(100000000) /* else; it begins to as it likes, where nobody contends \
-                                         */
+#define TIMEOUT_MAX_MS 60000
 
 /* LINE is "UUID BYTES MILLI CONTEXT_BYTES". */
 static int read_share(const char *line, struct gpu_region_device *ret_device, struct err *err)
@@ -44,19 +42,17 @@ static void ask_for_wake(void *ctx)
 static int join_others(struct share *s, const char *data, size_t len,
                        const struct gpu_region_config *c, struct err *err)
 {
-    const char *folder = record_get(data, len, "arbiters");
-    const char *boot_id = record_get(data, len, "boot_id");
+    const char *folder = record_get(data, len, "boards");
     int r = 0;
 
     for (uint32_t i = 0; folder && r == 0 && i < c->device_count; i++) {
-        char uuid[GPU_UUID_TEXT], file[PATH_MAX];
+        char uuid[GPU_UUID_TEXT], path[PATH_MAX];
 
         if (c->devices[i].compute_milli == WHOLE)
             continue;
         gpu_uuid_format(c->devices[i].uuid, uuid);
-        snprintf(file, sizeof(file), "%s/%s", folder, uuid);
-        r = gpu_arbiter_join(file, boot_id ? boot_id : "", c->devices[i].compute_milli,
-                             (uint64_t)clock_boot_ns(), &s->arbiters[i], err);
+        snprintf(path, sizeof(path), "%s/%s", folder, uuid);
+        r = gpu_turns_open(path, c->devices[i].compute_milli, true, &s->turns[i], err);
         s->next_ns = 1;
     }
     return r;
@@ -66,7 +62,7 @@ int share_open(const char *data, size_t len, struct share *ret_share, struct err
 {
     struct gpu_region_device devices[SHARE_DEVICES];
     struct gpu_region_config config = {.folder = FOLDER,
-                                       .flags = SHARE_MEMORY,
+                                       .flags = SHARE_MEMORY | SHARE_COMPUTE,
                                        .devices = devices,
                                        .wake = ask_for_wake,
                                        .ctx = ret_share};
@@ -92,58 +88,52 @@ int share_open(const char *data, size_t len, struct share *ret_share, struct err
     return r == 0 ? join_others(ret_share, data, len, &config, err) : r;
 }
 
-/* ---- turns on a device ------------------------------------------------------------------------
- */
-
-static uint64_t now_ns(void)
-{
-    return (uint64_t)clock_boot_ns();
-}
+/* ---- turns on a device ----------------------------------------------------------------------- */
 
 static void step_device(struct share *s, uint32_t device, uint64_t now)
 {
     struct gpu_region_use use;
     uint64_t end_ns, next;
-    bool wants;
 
     gpu_region_use(s->region, device, &use);
     s->used |= use.submitted || use.working || use.waits;
-    wants = !s->closed && (use.submitted || use.working || use.waits);
-    next = gpu_arbiter_step(s->arbiters[device], now, wants, use.busy_ns, &end_ns);
+    if (s->closed) /* it waits for its devices, not for a turn */
+        use.waits = use.working = use.submitted = false;
+    next = gpu_turns_step(s->turns[device], now, &use, &end_ns);
     gpu_region_slice(s->region, device, end_ns);
-    /* While it wants the device what it does there changes quickly. */
-    if (wants && (next > now + BUSY_STEP_NS || next <= now))
-        next = now + BUSY_STEP_NS;
     if (next < s->next_ns)
         s->next_ns = next;
 }
 
 void share_step(struct share *s)
 {
-    uint64_t now = now_ns();
+    uint64_t now = (uint64_t)clock_boot_ns();
 
     if (s->next_ns == 0 || now < s->next_ns)
         return;
-    s->next_ns = now + IDLE_STEP_NS;
+    s->next_ns = UINT64_MAX;
     for (uint32_t d = 0; d < SHARE_DEVICES; d++)
-        if (s->arbiters[d])
+        if (s->turns[d])
             step_device(s, d, now);
 }
 
 int share_timeout_ms(const struct share *s)
 {
-    uint64_t now = now_ns();
+    uint64_t now = (uint64_t)clock_boot_ns();
 
     if (s->next_ns == 0)
         return -1;
-    return s->next_ns <= now ? 0 : (int)((s->next_ns - now) / NS_PER_MS) + 1;
+    if (s->next_ns <= now)
+        return 0;
+    now = (s->next_ns - now) / NS_PER_MS;
+    return now < TIMEOUT_MAX_MS ? (int)now + 1 : TIMEOUT_MAX_MS;
 }
 
 void share_close(struct share *s)
 {
     for (uint32_t d = 0; d < SHARE_DEVICES; d++) {
-        gpu_arbiter_leave(s->arbiters[d]);
-        s->arbiters[d] = NULL;
+        gpu_turns_close(s->turns[d]);
+        s->turns[d] = NULL;
     }
     s->next_ns = 0;
     gpu_region_close(s->region);
@@ -204,7 +194,7 @@ bool share_in_use(struct share *s)
     for (uint32_t i = 0; s->region && i < SHARE_DEVICES; i++) {
         struct gpu_region_use use;
 
-        if (s->arbiters[i])
+        if (s->turns[i])
             continue;
         gpu_region_use(s->region, i, &use);
         used |= use.submitted || use.working || use.waits;

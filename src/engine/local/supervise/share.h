@@ -15,8 +15,8 @@
 
 #include "base/err.h"
 #include "base/strbuf.h"
-#include "gpu/arbiter.h"
 #include "gpu/region.h"
+#include "gpu/turns.h"
 
 #define SHARE_LOOKS 5
 
@@ -26,7 +26,7 @@ struct share {
     bool closed;               /* the gate: programs wait with their next call of the driver */
     bool used;                 /* a device, since share_in_use() was last asked */
     bool wake;                 /* one of them does; who has told the engine clears it */
-    struct gpu_arbiter *arbiters[SHARE_DEVICES]; /* of devices that are shared, else NULL */
+    struct gpu_turns *turns[SHARE_DEVICES]; /* on devices that are shared, else NULL */
     uint64_t next_ns; /* when to take the next step with them; 0 = never */
     /* What the driver counts beyond what is charged, at the last looks. */
     uint64_t beyond[SHARE_DEVICES][SHARE_LOOKS];
