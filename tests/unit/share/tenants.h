@@ -125,6 +125,7 @@ static inline void start_tenant(struct stage *stage, struct tenant *t)
 {
     t->pid = program(t->run ? t->run : work, &t->m);
     while (gpu_region_processes(t->m.region) == 0) {
+        CHECK(waitpid(t->pid, NULL, WNOHANG) == 0);
         usleep(500);
         serve_tenants(stage);
     }
@@ -162,12 +163,12 @@ static inline void kill_tenant(struct stage *stage, struct tenant *t)
     dbl_actor_leave(stage->driver);
 }
 
-/* The program of T ends well by itself, within a minute of the clock. */
+/* The program of T, an actor until then, ends well by itself. */
 static inline void ends_well(struct stage *stage, struct tenant *t)
 {
     int status = -1;
 
-    for (int i = 0; i < 60000 && waitpid(t->pid, &status, WNOHANG) == 0; i++) {
+    while (waitpid(t->pid, &status, WNOHANG) == 0) {
         dbl_sleep_until(stage->driver, dbl_now(stage->driver) + MS);
         serve_tenants(stage);
     }
