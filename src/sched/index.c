@@ -15,7 +15,7 @@ struct best { /* of a block or a row of blocks */
 
 struct known {
     struct index_score score;
-    uint32_t serial; /* of the state; 0 = not known */
+    uint64_t stamp; /* of the state when the score was made, see stamp_of(); 0 = not known */
 };
 
 struct type_rows { /* the rows of one type's range */
@@ -28,6 +28,7 @@ struct outlook {
     struct index_key key;
     struct shape need; /* what key.shape refers to: a copy without types and labels */
     uint64_t layout, generation, seen, asked;
+    uint32_t made; /* counts generations that it has seen */
     size_t bytes;
     VEC(struct known) scores; /* by state */
     struct best *blocks, *rows;
@@ -204,27 +205,43 @@ struct following { /* one view catching up */
     index_score_fn score;
 };
 
+/* What tells whether a score of the state is still right: it changes with either of the two. */
+static inline uint64_t stamp_of(const struct following *f, uint32_t id)
+{
+    return (uint64_t)f->v->made << 32 | f->st->items.items[id].serial;
+}
+
 static struct index_score slot_score(struct following *f, uint32_t slot)
 {
     uint32_t id = f->st->slot_state[slot];
     if (id == STATE_NONE)
         return INDEX_NO_PLACE;
     struct known *known = &f->v->scores.items[id];
-    uint32_t serial = f->st->items.items[id].serial;
-    if (known->serial != serial) {
+    uint64_t stamp = stamp_of(f, id);
+    if (known->stamp != stamp) {
         known->score = f->score(f->s, &f->v->key, f->l->nodes[slot]);
-        known->serial = serial;
+        known->stamp = stamp;
     }
     return known->score;
 }
 
+/* Most of what an index costs where all scores have changed: neighbours of the same state are
+ * passed over, as they are no better. */
 static void block_make(struct following *f, uint32_t block)
 {
-    struct best best = {INDEX_NO_PLACE, block * SLOT_BLOCK};
-    for (uint32_t slot = block * SLOT_BLOCK; slot < (block + 1) * SLOT_BLOCK; slot++) {
-        struct index_score score = slot_score(f, slot);
-        if (index_less(score, best.score))
-            best = (struct best){score, slot};
+    const uint32_t first = block * SLOT_BLOCK;
+    const uint32_t *states = &f->st->slot_state[first];
+    const struct known *scores = f->v->scores.items;
+    struct best best = {INDEX_NO_PLACE, first};
+    for (uint32_t i = 0, former = STATE_NONE; i < SLOT_BLOCK; i++) {
+        uint32_t id = states[i];
+        if (id == STATE_NONE || id == former)
+            continue;
+        former = id;
+        if (scores[id].stamp != stamp_of(f, id))
+            slot_score(f, first + i);
+        if (index_less(scores[id].score, best.score))
+            best = (struct best){scores[id].score, first + i};
     }
     f->v->blocks[block] = best;
 }
@@ -321,8 +338,8 @@ static void outlook_sync(struct following *f, uint64_t generation)
     const struct log *log = &f->st->moved;
     uint32_t slot;
     scores_grow(v, f->st);
-    if (v->generation != generation) /* all scores are old */
-        memset(v->scores.items, 0, v->scores.len * sizeof(v->scores.items[0]));
+    if (v->generation != generation || v->made == 0) /* all scores are old */
+        v->made++;
     if (v->layout != f->l->epoch || v->generation != generation || log->end - v->seen > log->cap)
         outlook_make(f);
     else
