@@ -4,6 +4,7 @@
 #
 #   make            build
 #   make test       every test; the last line is "N passed, N failed"
+#   make test-gpu   the same of parts and suspending on a real GPU, where there is one
 #   make demo       play the story of a day
 #   make run        server in the foreground on 127.0.0.1:8080
 #   make bench      figures beside those of peers; TRACES=FOLDER of public traces for more
@@ -18,7 +19,7 @@
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 60
 
-.PHONY: all setup test demo run bench bench-share install clean fuzz asan tsan format check
+.PHONY: all setup test test-gpu demo run bench bench-share install clean fuzz asan tsan format check
 .NOTPARALLEL:
 
 all: setup
@@ -30,6 +31,9 @@ setup:
 test: setup
 	@tools/build plain asan tsan || { echo '0 passed, 1 failed'; exit 1; }
 	@tests/run
+
+test-gpu: all
+	@tests/gpu/run
 
 demo: all
 	@examples/demo.sh

@@ -132,7 +132,9 @@ class Server:
         host_port = (self.address.split("//")[1] if self.address
                      else f"127.0.0.1:{free_port()}")
         command = [self.program, "server", "--listen", host_port, "--data", self.data,
-                   "--simulate", self.simulate, *self.options]
+                   *self.options]
+        if self.simulate:  # else what the machine has
+            command += ["--simulate", self.simulate]
         before = os.path.getsize(self.log_path) if os.path.exists(self.log_path) else 0
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log,
