@@ -10,10 +10,14 @@
  *   start  -> STARTED, then EXITED;   or REFUSED (never ran);   or LOST
  *   stop   -> EXITED (also if it had exited already)
  *   suspend -> SUSPENDED; or RESUMED with a message: it runs on, and why
- *   resume  -> RESUMED; or EXITED, when it cannot be brought back
+ *   resume  -> RESUMED; or SUSPENDED again, when its devices have no room for it; or EXITED, when
+ *             it cannot be brought back
  *
  * An event may come twice; core ignores what it knows. An EXITED is repeated at each reconcile
- * until core calls forget(). Times are boot-clock milliseconds at the place where it happened.
+ * until core calls forget(). Of suspend() and resume() the last one counts, whatever is under way.
+ * A SUSPENDED tells when the task fell asleep, also when it comes again, and one that answers a
+ * resume() a later time than that of the call: so core can tell whether it had its devices since.
+ * Times are boot-clock milliseconds at the place where it happened.
  *
  * Start-up. Core calls reconcile() with every intent that it believes alive. The engine adopts
  * what runs, answers with STARTED, EXITED, LOST or REFUSED for each, stops what it finds running

@@ -158,6 +158,7 @@ static void reconcile_one(struct engine_local *e, const struct engine_intent *in
         t->busy_ns = intent->busy_ns;
         t->known_ns = intent->known_ns;
         t->sleep_wanted = intent->suspended;
+        t->sleep_known = intent->state == MODEL_TASK_SUSPENDED;
         t->awaited = true;
         e->awaited++;
         adopt_task(e, t);

@@ -63,8 +63,10 @@ void engine_tell(struct engine_local *e, const struct local_task *t, enum engine
         ev.boot_ms = t->started_ms;
     memcpy(ev.signal_ms, t->signal_ms, sizeof(ev.signal_ms));
     ev.beyond_bytes = t->beyond_bytes;
-    if (kind == ENGINE_SUSPENDED)
+    if (kind == ENGINE_SUSPENDED) {
+        ev.boot_ms = t->slept_ms;
         ev.host_bytes = t->host_bytes;
+    }
     if (kind == ENGINE_RESUMED)
         ev.message = t->sleep_message;
     if (kind == ENGINE_EXITED || kind == ENGINE_REFUSED || kind == ENGINE_LOST) {

@@ -77,7 +77,10 @@ struct local_task {
     int64_t seen_ms; /* the last look, and what there was then */
     int64_t seen_cpu_ns, seen_busy_ns, seen_known_ns, seen_log_bytes;
     enum sleep_state sleep;
-    bool sleep_wanted;         /* as core believes; while it is adopted */
+    bool sleep_wanted;         /* the last that core asked for */
+    bool sleep_known;          /* core knows that it slept when it was adopted */
+    int64_t slept_ms;          /* when it fell asleep; later than roused_ms */
+    int64_t roused_ms;         /* when core last asked for the contrary */
     int agent_tries;           /* of the step that is under way */
     bool still_held;           /* the driver did not count it out: it is brought back */
     int64_t host_bytes;        /* that what it holds on devices takes in host memory */

@@ -6,6 +6,8 @@
  *   VERIFYING -driver: they hold nothing-> ASLEEP
  *   ASLEEP   -resume()->  OPENING -processes told-> RESTORING -agent: done, gate open-> AWAKE
  *
+ * What core asks for meanwhile is done when the way is at its end; the last of it counts.
+ *
  * The gate comes first: a program that calls the driver while it is closed waits in the shim, not
  * in the driver's own lock, and its supervisor tells that it does. What is in the way of a sleep
  * (managed memory, shared memory, work that does not end, too little host memory) is said in the
@@ -66,6 +68,7 @@ static void ask_gate(struct engine_local *e, struct local_task *t, bool open)
 /* It runs on, and WHY it does not sleep. */
 static void run_on(struct engine_local *e, struct local_task *t, const char *why)
 {
+    t->sleep_wanted = t->sleep_wanted && why == NULL;
     ask_gate(e, t, true);
     tell_resumed(e, t, why);
 }
@@ -213,12 +216,33 @@ void suspend_wake_told(struct engine_local *e, struct local_task *t)
         engine_tell(e, t, ENGINE_WAKE);
 }
 
+/* Goes where core wants it to be last. */
+static void go_on(struct engine_local *e, struct local_task *t)
+{
+    if (t->sleep == (t->sleep_wanted ? ASLEEP : AWAKE))
+        return;
+    t->sleep = t->sleep_wanted ? CLOSING : OPENING;
+    ask_gate(e, t, false);
+}
+
+/* Core is told, unless it knows or has changed its mind. */
+static void fell_asleep(struct engine_local *e, struct local_task *t)
+{
+    int64_t now_ms = clock_boot_ms();
+
+    t->sleep = ASLEEP;
+    t->slept_ms = now_ms > t->roused_ms ? now_ms : t->roused_ms + 1;
+    if (t->sleep_wanted && !t->sleep_known)
+        engine_tell(e, t, ENGINE_SUSPENDED);
+    t->sleep_known = false;
+    go_on(e, t);
+}
+
 void suspend_verify(struct engine_local *e, struct local_task *t, int64_t bytes)
 {
     if (bytes <= 0) {
-        t->sleep = ASLEEP;
         t->agent_tries = 0;
-        engine_tell(e, t, ENGINE_SUSPENDED);
+        fell_asleep(e, t);
     } else if (++t->agent_tries == VERIFY_TRIES) {
         t->agent_tries = 0;
         t->still_held = true;
@@ -247,11 +271,12 @@ static void answered(struct engine_local *e, struct local_task *t, int r, const 
         run_on(e, t,
                t->still_held ? "the driver counts its device memory as held all the same" : NULL);
         t->still_held = false;
+        go_on(e, t);
     } else {
         /* Its devices have no room although core gave them back: it stays where it is. */
         log_warn("task %s: %s", t->intent, text);
-        t->sleep = ASLEEP;
-        engine_tell(e, t, ENGINE_SUSPENDED);
+        t->sleep_wanted = true;
+        fell_asleep(e, t);
     }
 }
 
@@ -304,14 +329,15 @@ void suspend_request(struct engine_local *e, const char *intent, bool sleep)
 
     if (t == NULL || t->state != RUNNING)
         return; /* core hears of its end, or of its start, and asks again */
+    t->sleep_wanted = sleep;
+    if (!sleep)
+        t->roused_ms = clock_boot_ms();
     if (sleep && t->sleep == ASLEEP)
         engine_tell(e, t, ENGINE_SUSPENDED);
     else if (!sleep && t->sleep == AWAKE)
         tell_resumed(e, t, NULL);
-    else if (t->sleep == AWAKE || t->sleep == ASLEEP) {
-        t->sleep = sleep ? CLOSING : OPENING;
-        ask_gate(e, t, false);
-    }
+    else if (t->sleep == AWAKE || t->sleep == ASLEEP)
+        go_on(e, t);
 }
 
 void suspend_adopted(struct engine_local *e, struct local_task *t, const char *record, size_t len)

@@ -171,10 +171,9 @@ static void one_that_sleeps_can_be_stopped(void **state)
     assert_true(fixture_wait(f, "1.0.0", ENGINE_EXITED).stopped);
 }
 
-static void reconcile(bool suspended)
+static void reconcile(enum model_task_state state, bool suspended)
 {
-    struct engine_intent intent = {
-        .intent = "1.0.0", .state = MODEL_TASK_RUNNING, .suspended = suspended};
+    struct engine_intent intent = {.intent = "1.0.0", .state = state, .suspended = suspended};
 
     fixture_down(f);
     fixture_clear(f);
@@ -188,7 +187,7 @@ static void it_sleeps_on_when_the_server_comes_back(void **state)
     NEED_ROOT();
     begin_with(worker, 250);
     ask(true);
-    reconcile(true);
+    reconcile(MODEL_TASK_STOPPING, true);
     fixture_wait(f, "1.0.0", ENGINE_SUSPENDED);
     call(0);
     fixture_wait(f, "1.0.0", ENGINE_WAKE);
@@ -202,10 +201,55 @@ static void it_wakes_when_core_does_not_know_that_it_sleeps(void **state)
     NEED_ROOT();
     begin_with(worker, 250);
     ask(true);
-    reconcile(false);
+    reconcile(MODEL_TASK_RUNNING, false);
     fixture_wait(f, "1.0.0", ENGINE_RESUMED);
     call(0);
     fixture_wait_log(f, "1.0.0", "called 0");
+}
+
+/* Core wants its devices back before the engine is sure that they are free. */
+static void it_wakes_at_once_when_the_server_comes_back(void **state)
+{
+    NEED_ROOT();
+    begin_with(worker, 250);
+    ask(true);
+    reconcile(MODEL_TASK_SUSPENDED, true);
+    engine_local_ops()->resume(f->engine, "1.0.0");
+    fixture_wait(f, "1.0.0", ENGINE_RESUMED);
+    call(0);
+    fixture_wait_log(f, "1.0.0", "called 0");
+    assert_int_equal(fixture_count(f, "1.0.0", ENGINE_SUSPENDED), 0);
+}
+
+static void the_last_wish_counts(void **state)
+{
+    const struct engine_ops *ops = engine_local_ops();
+
+    NEED_ROOT();
+    begin_with(worker, 250);
+    ops->suspend(f->engine, "1.0.0");
+    ops->resume(f->engine, "1.0.0");
+    fixture_wait(f, "1.0.0", ENGINE_RESUMED);
+    ask(true);
+    fixture_clear(f);
+    ops->resume(f->engine, "1.0.0");
+    ops->suspend(f->engine, "1.0.0");
+    fixture_wait(f, "1.0.0", ENGINE_SUSPENDED);
+    assert_int_equal(driven_held(0), 0);
+}
+
+/* Told again, it is as old as it is: core has to see that it is no answer to a resume. */
+static void how_long_it_sleeps_is_told(void **state)
+{
+    int64_t first_ms;
+
+    NEED_ROOT();
+    begin_with(worker, 250);
+    first_ms = ask(true).boot_ms;
+    fixture_sleep_ms(20);
+    assert_int_equal(ask(true).boot_ms, first_ms);
+    ask(false);
+    assert_true(ask(true).boot_ms > first_ms);
 }
 
 static void another_agent_goes_on_where_one_died(void **state)
@@ -252,6 +296,9 @@ int main(void)
         T(one_that_sleeps_can_be_stopped),
         T(it_sleeps_on_when_the_server_comes_back),
         T(it_wakes_when_core_does_not_know_that_it_sleeps),
+        T(it_wakes_at_once_when_the_server_comes_back),
+        T(the_last_wish_counts),
+        T(how_long_it_sleeps_is_told),
         T(another_agent_goes_on_where_one_died),
         T(sleep_is_not_metered),
     };
