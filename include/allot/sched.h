@@ -318,7 +318,8 @@ enum sched_task_state {
 /*
  * Restores a task's hold on devices, when state is rebuilt: RUNNING, STOPPING or HELD. SINCE is
  * when it started (RUNNING, STOPPING) or when the hold expires (HELD; INT64_MAX = not yet
- * counting). DONE with no node marks a task that has ended. -EBUSY: the devices are taken.
+ * counting). DONE with no node marks a task that has ended. -EBUSY: the devices are taken, or the
+ * node has too little CPU or memory beside them, which is not asked of what is STOPPING.
  */
 int sched_task_restore(struct sched *s, uint64_t workload, uint32_t task,
                        enum sched_task_state state, uint64_t node, const uint16_t *devices,

@@ -61,7 +61,8 @@ static int restore_placed(struct sched *s, struct workload *w, uint32_t task,
     } as[] = {
         [SCHED_TASK_HELD] = {TASK_HELD, MASK(VIEW_THEN)},
         [SCHED_TASK_RUNNING] = {TASK_RUNNING, MASK_START},
-        [SCHED_TASK_STOPPING] = {TASK_LEAVING, MASK(VIEW_NOW)},
+        /* It is there, however much of CPU and memory its node has left by now. */
+        [SCHED_TASK_STOPPING] = {TASK_LEAVING, MASK(VIEW_NOW) | MASK_NO_CPU | MASK_NO_MEMORY},
     };
     if (!devices_match(n, task_shape(w, task), devices, count))
         return -EINVAL;

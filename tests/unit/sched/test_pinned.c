@@ -114,6 +114,28 @@ static void a_request_that_names_devices_is_whole(void **state)
     world_done(&w);
 }
 
+/* What stops is there, whatever its node has left beside it; what is to run is not. */
+static void what_stops_is_restored_on_a_node_that_shrank(void **state)
+{
+    static const struct sched_device devices[2];
+    struct sched_node node = {
+        .id = 1, .devices = devices, .device_count = 2, .cpu_milli = 4000, .up = true};
+    struct small_world w;
+    world_init(&w);
+    node.schedulable = true;
+    node.memory_bytes = SCHED_UNLIMITED;
+    assert_int_equal(sched_node_set(w.s, &node), 0);
+    world_team(&w, 1, 0, 2000);
+    uint64_t a = world_job(&w, (struct job){.team = 1, .gpu_milli = 1000, .cpu_milli = 4000});
+    node.cpu_milli = 2000;
+    assert_int_equal(sched_node_set(w.s, &node), 0);
+    assert_int_equal(sched_task_restore(w.s, a, 0, SCHED_TASK_RUNNING, 1, second, 1, 0), -EBUSY);
+    assert_int_equal(sched_task_restore(w.s, a, 0, SCHED_TASK_STOPPING, 1, second, 1, 0), 0);
+    world_turn(&w);
+    world_stopped(&w, a, 0, SCHED_STOP_DONE);
+    world_done(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -121,6 +143,7 @@ int main(void)
         cmocka_unit_test(a_part_keeps_its_device),
         cmocka_unit_test(who_has_its_devices_gives_way),
         cmocka_unit_test(who_has_a_right_to_its_place_stays),
+        cmocka_unit_test(what_stops_is_restored_on_a_node_that_shrank),
         cmocka_unit_test(a_request_that_names_devices_is_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
