@@ -255,7 +255,7 @@ static void decided_evict(struct core *core, struct core_workload *w,
 {
     char intent[MODEL_INTENT_MAX];
     int32_t index = (int32_t)d->task;
-    bool suspends = core_suspend_evict(core, w);
+    bool suspends = core_suspend_evict(core, w, d);
 
     core_task_set_state(core, w, index, MODEL_TASK_STOPPING);
     core_record_task(core, w, index);

@@ -336,8 +336,9 @@ void core_task_set_state(struct core *core, struct core_workload *w, int32_t ind
 void core_task_release(struct core *core, struct core_workload *w, int32_t index, int64_t end_ms,
                        enum model_release how);
 void core_task_intent(const struct core_workload *w, int32_t index, char *text);
-/* GPU time for which T held devices and had not begun: known to be idle. 0 before it begins. */
-int64_t core_task_launch_ns(const struct core_task *t);
+/* GPU time of A, an allocation of T, for which T had not begun: known to be idle, and no engine
+ * counts it. 0 before it begins. */
+int64_t core_task_launch_ns(const struct core_task *t, const struct model_allocation *a);
 /* Asks the engine to stop it (STARTING or RUNNING); GRACE -1 = the workload's own. A task that is
  * STOPPING already gets a given grace too: the engine keeps to the earlier end. */
 void core_task_stop(struct core *core, struct core_workload *w, int32_t index, int64_t grace_ms);
@@ -353,15 +354,19 @@ uint64_t core_suspend_owner(uint64_t id);
 void core_suspend_one_again(struct core *core, struct core_workload *w);
 /* After a turn that decided of W, which is suspended. */
 void core_suspend_decided(struct core *core, struct core_workload *w);
-/* At start-up, when all has been read: what W, of which a task lives, used before it was last
- * suspended; and tells the scheduler of it if it is. */
-void core_suspend_load(struct core *core, struct core_workload *w);
+/* At start-up, when all has been read: what W, of which a task lives and which may be suspended,
+ * used before it was last suspended; and tells the scheduler of it if it is, or if it stops. 0, or
+ * why the scheduler has no place for it. */
+int core_suspend_load(struct core *core, struct core_workload *w);
 /* W, which is STARTING, has its devices again: lets the engine resume it. */
 void core_suspend_start(struct core *core, struct core_workload *w);
 /* Lets the engine suspend W. False: it was not started for that, or does not run. */
 bool core_suspend_try(struct core *core, struct core_workload *w);
-/* W is evicted: lets the engine suspend it, if that is how it gives way. False: it is not. */
-bool core_suspend_evict(struct core *core, struct core_workload *w);
+/* W is evicted by D: lets the engine suspend it, if that is how it gives way and it is about its
+ * devices and not about its node. False: it is not. */
+bool core_suspend_evict(struct core *core, struct core_workload *w, const struct sched_decision *d);
+/* At start-up: is what W, of which a task lives, holds on devices to lie in host memory? */
+bool core_suspend_wanted(const struct core_workload *w);
 /* What the engine reports of its task. */
 void core_suspend_suspended(struct core *core, struct core_workload *w,
                             const struct engine_event *event);

@@ -106,13 +106,15 @@ static enum sched_task_state sched_state(enum model_task_state s)
     }
 }
 
-static int restore_in_sched(struct core *core, const struct model_task *m)
+static int restore_in_sched(struct core *core, const struct core_workload *w,
+                            const struct model_task *m)
 {
     int64_t started = m->started_ms ? m->started_ms : core->now_ms;
     int64_t since = m->state == MODEL_TASK_HELD ? m->held_until_ms : started;
 
-    if (m->state == MODEL_TASK_PENDING || m->state == MODEL_TASK_SUSPENDED)
-        return 0; /* of those that are suspended it is told in settle() */
+    if (m->state == MODEL_TASK_PENDING || m->state == MODEL_TASK_SUSPENDED ||
+        (m->state == MODEL_TASK_STOPPING && core_suspend_possible(w->shape)))
+        return 0; /* of those that are, or may be, suspended it is told in settle() */
     return sched_task_restore(core->sched, m->workload, (uint32_t)m->index, sched_state(m->state),
                               m->node, m->devices, (uint32_t)m->device_count, since);
 }
@@ -149,7 +151,7 @@ static int load_task(void *user, const struct model_task *m)
     w->running += model_task_state_holds(t->state);
     w->stopping += t->state == MODEL_TASK_STOPPING;
     w->ended += model_task_state_is_final(t->state);
-    if (restore_in_sched(core, m) < 0)
+    if (restore_in_sched(core, w, m) < 0)
         return err_set(l->err, -EUCLEAN, ERR_INTERNAL, "tasks", "restore a backup",
                        "the devices of task %d of workload %llu are taken twice", m->index,
                        (unsigned long long)m->workload);
@@ -201,31 +203,36 @@ static int link_teams(struct core *core, struct err *err)
     return 0;
 }
 
+/* Tasks that never ran have no row; stopping has cancelled them. */
+static void settle_stopping(struct core *core, struct core_workload *w)
+{
+    for (int32_t i = 0; i < w->shape->model->task_count; i++) {
+        struct core_task *t = &core_workload_tasks(w)[i];
+        if (t->state == MODEL_TASK_PENDING) {
+            t->state = MODEL_TASK_CANCELLED;
+            w->ended++;
+        }
+    }
+    sched_workload_remove(core->sched, w->id);
+}
+
 /* What only the sum of the rows tells. */
-static void settle(struct core *core)
+static int settle(struct core *core, struct err *err)
 {
     struct core_workload *w;
     size_t it = 0;
 
     while ((w = map_next(&core->workloads, &it)) != NULL) {
-        if (w->state == MODEL_WORKLOAD_STOPPING) {
-            /* Tasks that never ran have no row; stopping has cancelled them. */
-            for (int32_t i = 0; i < w->shape->model->task_count; i++) {
-                struct core_task *t = &core_workload_tasks(w)[i];
-                if (t->state == MODEL_TASK_PENDING) {
-                    t->state = MODEL_TASK_CANCELLED;
-                    w->ended++;
-                }
-            }
-            sched_workload_remove(core->sched, w->id);
-        } else {
-            if (w->started_ms)
-                core_workload_arm_limit(core, w);
-            if (w->tasks && model_task_state_lives(w->tasks[0].state) &&
-                core_suspend_possible(w->shape))
-                core_suspend_load(core, w);
-        }
+        if (w->tasks && model_task_state_lives(w->tasks[0].state) &&
+            core_suspend_possible(w->shape) && core_suspend_load(core, w) < 0)
+            return err_set(err, -EUCLEAN, ERR_INTERNAL, "tasks", "restore a backup",
+                           "what workload %llu holds is taken twice", (unsigned long long)w->id);
+        if (w->state == MODEL_WORKLOAD_STOPPING)
+            settle_stopping(core, w);
+        else if (w->started_ms)
+            core_workload_arm_limit(core, w);
     }
+    return 0;
 }
 
 int core_load_state(struct core *core, struct err *err)
@@ -261,8 +268,7 @@ int core_load_state(struct core *core, struct err *err)
     if (other > core->last_id)
         core->last_id = other;
     core->committed_event = core->last_event;
-    settle(core);
-    return 0;
+    return settle(core, err);
 }
 
 void core_load_reconcile(struct core *core)
@@ -279,21 +285,23 @@ void core_load_reconcile(struct core *core)
         for (int32_t i = 0; w->tasks && i < w->shape->model->task_count; i++) {
             const struct core_task *t = &w->tasks[i];
             char intent[MODEL_INTENT_MAX];
+            bool suspended;
 
             if (!model_task_state_lives(t->state))
                 continue;
+            suspended = core_suspend_wanted(w);
             core_task_intent(w, i, intent);
             intents[count++] = (struct engine_intent){
                 .intent = arena_strdup(&core->turn, intent),
                 .state = t->state,
                 .devices = t->devices,
                 .device_count = t->device_count,
-                .suspended = t->state == MODEL_TASK_SUSPENDED,
+                .suspended = suspended,
                 .busy_ns = t->allocation.busy_ns + t->busy_base_ns,
-                .known_ns =
-                    t->allocation.known_ns + t->known_base_ns - core_task_launch_ns(t),
+                .known_ns = t->allocation.known_ns + t->known_base_ns -
+                            core_task_launch_ns(t, &t->allocation),
             };
-            if (t->state == MODEL_TASK_STOPPING)
+            if (t->state == MODEL_TASK_STOPPING && (w->asleep || !suspended))
                 core_journal_effect(core, EFFECT_STOP, intent, NULL, w->shape->model->grace_ms);
         }
     }

@@ -75,7 +75,7 @@ static void started(struct core *core, struct subject *s, const struct engine_ev
         return;
     core_task_set_state(core, w, s->index, MODEL_TASK_RUNNING);
     s->t->started_ms = core_timeline(core, event->boot_ms);
-    s->t->allocation.known_ns = core_task_launch_ns(s->t);
+    s->t->allocation.known_ns = core_task_launch_ns(s->t, &s->t->allocation);
     w->refusals = 0;
     core_record_task(core, w, s->index);
     core_record_workload_event(core, w, s->index, MODEL_EVENT_TASK_STARTED, NULL,
@@ -113,8 +113,10 @@ static void requeue(struct core *core, struct subject *s, enum sched_stop how, i
                     enum model_release release)
 {
     core_suspend_one_again(core, s->w);
-    if (s->w->state == MODEL_WORKLOAD_PENDING)
-        s->w->started_ms = 0; /* it waited for its devices */
+    if (s->w->state == MODEL_WORKLOAD_PENDING) { /* it waited for its devices */
+        heap_remove(&core->limits, &s->w->timer);
+        s->w->started_ms = 0;
+    }
     core_task_release(core, s->w, s->index, end_ms, release);
     core_task_set_state(core, s->w, s->index, MODEL_TASK_PENDING);
     s->t->attempt++;
@@ -193,7 +195,7 @@ static void failed(struct core *core, struct subject *s, const struct engine_eve
 static void take_busy(struct core_task *t, const struct engine_event *event)
 {
     struct model_allocation *a = &t->allocation;
-    int64_t known_ns = qty_add_sat(core_task_launch_ns(t), event->known_ns) - t->known_base_ns;
+    int64_t known_ns = qty_add_sat(core_task_launch_ns(t, a), event->known_ns) - t->known_base_ns;
     int64_t busy_ns = event->busy_ns - t->busy_base_ns;
 
     a->busy_ns = busy_ns > a->busy_ns ? busy_ns : a->busy_ns;

@@ -76,8 +76,9 @@ static void enter_sched(struct core *core, const struct core_workload *w, uint64
     must(sched_workload_add(core->sched, &s, NULL));
 }
 
-/* What stays on its node: HOST_BYTES beside its memory, or as much of that as the node has. */
-static void enter_host_part(struct core *core, struct core_workload *w, int64_t host_bytes)
+/* HOST_BYTES beside its memory stay on its node, in STATE. -EBUSY: not even its own has room. */
+static int try_host_part(struct core *core, const struct core_workload *w, int64_t host_bytes,
+                         enum sched_task_state state)
 {
     const struct core_task *t = &w->tasks[0];
     const struct sched_request *own = w->shape->sched.tasks[0].request;
@@ -87,15 +88,26 @@ static void enter_host_part(struct core *core, struct core_workload *w, int64_t 
     int r;
 
     enter_sched(core, w, w->id | HOST_PART, &request, true);
-    r = sched_task_restore(core->sched, w->id | HOST_PART, 0, SCHED_TASK_RUNNING, t->node->row.id,
-                           NULL, 0, core->now_ms);
-    if (r == -EBUSY && host_bytes > 0) {
+    r = sched_task_restore(core->sched, w->id | HOST_PART, 0, state, t->node->row.id, NULL, 0,
+                           core->now_ms);
+    if (r < 0)
         must(sched_workload_remove(core->sched, w->id | HOST_PART));
-        enter_host_part(core, w, 0);
-        return;
+    return r;
+}
+
+/* What stays on its node: its CPU and memory, and HOST_BYTES of that where it has them; where it
+ * does not, HOST_BYTES is 0 then. -EBUSY: others were promised its CPU or memory. */
+static int enter_host_part(struct core *core, struct core_workload *w, int64_t *host_bytes,
+                           enum sched_task_state state)
+{
+    int r = try_host_part(core, w, *host_bytes, state);
+
+    if (r < 0) {
+        *host_bytes = 0;
+        r = try_host_part(core, w, 0, state);
     }
-    must(r);
-    w->asleep = true;
+    w->asleep = r == 0;
+    return r;
 }
 
 static void leave_host_part(struct core *core, struct core_workload *w)
@@ -121,10 +133,18 @@ static void enter_waking(struct core *core, const struct core_workload *w)
     enter_sched(core, w, w->id, &request, false);
 }
 
+/* As it was submitted. */
+static void know_whole(struct core *core, const struct core_workload *w)
+{
+    struct sched_workload s;
+
+    core_shape_sched(w->shape, w->id, w->team->row.id, true, &s);
+    must(sched_workload_add(core->sched, &s, NULL));
+}
+
 void core_suspend_one_again(struct core *core, struct core_workload *w)
 {
     const struct core_task *t = &w->tasks[0];
-    struct sched_workload s;
 
     if (!w->asleep)
         return;
@@ -132,8 +152,7 @@ void core_suspend_one_again(struct core *core, struct core_workload *w)
     leave_sched(core, w);
     if (w->state == MODEL_WORKLOAD_STOPPING)
         return;
-    core_shape_sched(w->shape, w->id, w->team->row.id, true, &s);
-    must(sched_workload_add(core->sched, &s, NULL));
+    know_whole(core, w);
     if (t->state == MODEL_TASK_STARTING)
         must(sched_task_restore(core->sched, w->id, 0, SCHED_TASK_RUNNING, t->node->row.id,
                                 t->devices, (uint32_t)t->device_count, core->now_ms));
@@ -148,32 +167,53 @@ void core_suspend_decided(struct core *core, struct core_workload *w)
         (void)sched_workload_remove(core->sched, w->id);
 }
 
+/* A is over, and what the engine reported of it belongs to it from now on. */
+static void count_earlier(struct core_task *t, const struct model_allocation *a)
+{
+    t->busy_base_ns = qty_add_sat(t->busy_base_ns, a->busy_ns);
+    t->known_base_ns = qty_add_sat(t->known_base_ns, a->known_ns - core_task_launch_ns(t, a));
+}
+
 static int add_earlier(void *user, const struct model_allocation *a)
 {
     struct core_task *t = user;
 
-    if (a->end_ms > 0 && a->attempt == t->attempt) {
-        t->busy_base_ns = qty_add_sat(t->busy_base_ns, a->busy_ns);
-        t->known_base_ns = qty_add_sat(t->known_base_ns, a->known_ns);
-    }
+    if (a->end_ms > 0 && a->attempt == t->attempt)
+        count_earlier(t, a);
     return 0;
 }
 
-void core_suspend_load(struct core *core, struct core_workload *w)
+/* The scheduler knows of W, which holds its devices, as it was submitted. */
+static int restore_stopping(struct core *core, const struct core_workload *w)
+{
+    const struct core_task *t = &w->tasks[0];
+
+    return sched_task_restore(core->sched, w->id, 0, SCHED_TASK_STOPPING, t->node->row.id,
+                              t->devices, (uint32_t)t->device_count, core->now_ms);
+}
+
+int core_suspend_load(struct core *core, struct core_workload *w)
 {
     struct core_task *t = &w->tasks[0];
     struct err err = ERR_INIT;
+    int64_t host_bytes;
+    int r;
 
     if (core->ports.store->list_allocations(core->ports.store_ctx, w->id, add_earlier, t, &err) < 0)
         log_warn("what workload %llu used before it was suspended is not known: %s",
                  (unsigned long long)w->id, err.text);
-    if (t->state != MODEL_TASK_SUSPENDED)
-        return;
+    if (t->allocation.device_count > 0)
+        return t->state == MODEL_TASK_STOPPING ? restore_stopping(core, w) : 0;
+    host_bytes = t->allocation.memory_bytes - w->shape->model->groups[0].request.memory_bytes;
     leave_sched(core, w);
-    enter_host_part(core, w,
-                    t->allocation.memory_bytes - w->shape->model->groups[0].request.memory_bytes);
-    if (w->state == MODEL_WORKLOAD_PENDING)
+    /* One that is to leave its node stops there; the scheduler does not hear of a cancel. */
+    r = enter_host_part(core, w, &host_bytes,
+                        t->state == MODEL_TASK_STOPPING && w->state != MODEL_WORKLOAD_STOPPING
+                            ? SCHED_TASK_STOPPING
+                            : SCHED_TASK_RUNNING);
+    if (r == 0 && t->state == MODEL_TASK_SUSPENDED && w->state == MODEL_WORKLOAD_PENDING)
         enter_waking(core, w);
+    return r;
 }
 
 /* ---- steps ----------------------------------------------------------------------------------- */
@@ -208,8 +248,7 @@ static void meter_anew(struct core *core, struct core_workload *w, enum model_re
     a->end_ms = core->now_ms;
     a->release = how;
     core_record_allocation(core, a);
-    t->busy_base_ns = qty_add_sat(t->busy_base_ns, a->busy_ns);
-    t->known_base_ns = qty_add_sat(t->known_base_ns, a->known_ns);
+    count_earlier(t, a);
     next.id = ++core->last_id;
     next.start_ms = next.seen_ms = core->now_ms;
     next.stopping_ms = 0;
@@ -223,16 +262,21 @@ static void meter_anew(struct core *core, struct core_workload *w, enum model_re
     core_record_allocation(core, a);
 }
 
-/* Its devices are free, and WHY. */
-static void fall_asleep(struct core *core, struct core_workload *w, int64_t host_bytes,
+/* Its devices are free, and WHY. False: it cannot stay on its node; to the scheduler it stops. */
+static bool fall_asleep(struct core *core, struct core_workload *w, int64_t host_bytes,
                         const char *why)
 {
     char text[QTY_TEXT_MAX];
+    int64_t charged = host_bytes;
 
     leave_sched(core, w);
+    if (enter_host_part(core, w, &charged, SCHED_TASK_RUNNING) < 0) {
+        know_whole(core, w);
+        must(restore_stopping(core, w));
+        return false;
+    }
     core_task_set_state(core, w, 0, MODEL_TASK_SUSPENDED);
-    enter_host_part(core, w, host_bytes);
-    meter_anew(core, w, MODEL_RELEASE_SUSPENDED, host_bytes);
+    meter_anew(core, w, MODEL_RELEASE_SUSPENDED, charged);
     core_workload_set_state(core, w, MODEL_WORKLOAD_SUSPENDED);
     core_workload_set_message(w, "%s", why);
     core->dirty = true;
@@ -243,6 +287,7 @@ static void fall_asleep(struct core *core, struct core_workload *w, int64_t host
         arena_printf(&core->turn, "{\"host_bytes\":%lld}", (long long)host_bytes),
         "its GPUs are free; what it held there, %s, is in host memory",
         qty_format_bytes(host_bytes, text));
+    return true;
 }
 
 void core_suspend_start(struct core *core, struct core_workload *w)
@@ -266,29 +311,56 @@ bool core_suspend_try(struct core *core, struct core_workload *w)
     return true;
 }
 
-bool core_suspend_evict(struct core *core, struct core_workload *w)
+bool core_suspend_evict(struct core *core, struct core_workload *w, const struct sched_decision *d)
 {
-    return w->shape->model->handling == MODEL_SUSPEND && core_suspend_try(core, w);
+    const struct core_workload *winner = map_get(&core->workloads, d->on_behalf_of);
+    bool for_devices = winner && winner->shape->gpu_milli > 0 &&
+                       (d->cause == SCHED_CAUSE_PREEMPT || d->cause == SCHED_CAUSE_RECLAIM ||
+                        d->cause == SCHED_CAUSE_IDLE_ONLY);
+
+    return for_devices && w->shape->model->handling == MODEL_SUSPEND && core_suspend_try(core, w);
+}
+
+bool core_suspend_wanted(const struct core_workload *w)
+{
+    return w->asleep ||
+           (w->tasks[0].state == MODEL_TASK_STOPPING && w->state != MODEL_WORKLOAD_STOPPING &&
+            w->shape->model->handling == MODEL_SUSPEND && core_suspend_possible(w->shape));
 }
 
 /* ---- what the engine reports ------------------------------------------------------------------
  */
+
+/* It gives way as others do. */
+static void stop_instead(struct core *core, struct core_workload *w)
+{
+    char intent[MODEL_INTENT_MAX];
+
+    if (w->tasks[0].state != MODEL_TASK_STOPPING) {
+        core_task_set_state(core, w, 0, MODEL_TASK_STOPPING);
+        core_record_task(core, w, 0);
+    }
+    core_task_intent(w, 0, intent);
+    core_journal_effect(core, EFFECT_STOP, intent, NULL, w->shape->model->grace_ms);
+}
 
 void core_suspend_suspended(struct core *core, struct core_workload *w,
                             const struct engine_event *event)
 {
     struct core_task *t = &w->tasks[0];
     bool gave_way = t->state == MODEL_TASK_STOPPING;
+    bool starting = t->state == MODEL_TASK_STARTING;
 
-    if (w->state == MODEL_WORKLOAD_STOPPING || t->state == MODEL_TASK_SUSPENDED)
+    if (w->state == MODEL_WORKLOAD_STOPPING || w->asleep)
         return; /* it is being stopped anyway; or this is known */
-    if (t->state == MODEL_TASK_STARTING && w->asleep)
-        core_suspend_one_again(core, w);
-    fall_asleep(core, w, event->host_bytes,
-                gave_way                          ? w->message ? w->message : "gave way"
-                : t->state == MODEL_TASK_STARTING ? "its devices have no room for it"
-                                                  : "its GPUs are free until it calls one");
-    if (gave_way)
+    if (core_timeline(core, event->boot_ms) <= t->allocation.start_ms)
+        return; /* that was before it had its devices again */
+    if (!fall_asleep(core, w, event->host_bytes,
+                     gave_way   ? w->message ? w->message : "gave way"
+                     : starting ? "its devices have no room for it"
+                                : "its GPUs are free until it calls one"))
+        stop_instead(core, w);
+    else if (gave_way)
         wake(core, w, NULL, w->message);
 }
 
@@ -296,9 +368,8 @@ void core_suspend_resumed(struct core *core, struct core_workload *w,
                           const struct engine_event *event)
 {
     struct core_task *t = &w->tasks[0];
-    char intent[MODEL_INTENT_MAX];
 
-    if (w->state == MODEL_WORKLOAD_STOPPING)
+    if (w->state == MODEL_WORKLOAD_STOPPING || w->asleep)
         return;
     if (t->state == MODEL_TASK_STARTING) {
         core_task_set_state(core, w, 0, MODEL_TASK_RUNNING);
@@ -312,10 +383,8 @@ void core_suspend_resumed(struct core *core, struct core_workload *w,
         core_workload_set_message(w, "could not be suspended: %s", event->message);
         core_record_workload(core, w);
         core_record_workload_event(core, w, 0, MODEL_EVENT_RESUMED, NULL, "%s", w->message);
-        if (t->state != MODEL_TASK_STOPPING)
-            return;
-        core_task_intent(w, 0, intent); /* then it gives way as others do */
-        core_journal_effect(core, EFFECT_STOP, intent, NULL, w->shape->model->grace_ms);
+        if (t->state == MODEL_TASK_STOPPING)
+            stop_instead(core, w);
     }
 }
 

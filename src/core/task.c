@@ -36,9 +36,9 @@ static int64_t gpu_ns(const struct model_allocation *a, int64_t t_ms)
                                                                                        : ns;
 }
 
-int64_t core_task_launch_ns(const struct core_task *t)
+int64_t core_task_launch_ns(const struct core_task *t, const struct model_allocation *a)
 {
-    return gpu_ns(&t->allocation, t->started_ms);
+    return gpu_ns(a, t->started_ms);
 }
 
 void core_task_release(struct core *core, struct core_workload *w, int32_t index, int64_t end_ms,
