@@ -188,6 +188,14 @@ static void finish(struct history *h, const struct history_step *s)
                           s->finish.how == HISTORY_LOST);
 }
 
+static void call(struct history *h, int32_t number)
+{
+    char name[HISTORY_NAME_MAX];
+
+    history_name('w', number, name);
+    virtual_engine_call(h->engine, name);
+}
+
 static void refuse_disk(struct history *h, const struct history_step *s)
 {
     if (!memory_store_busy(h->store))
@@ -249,6 +257,12 @@ static void play_fault(struct history *h, const struct history_step *s)
     case HISTORY_REFUSE:
         virtual_engine_refuse(h->engine, s->refuse.lasting);
         break;
+    case HISTORY_CALL:
+        call(h, s->cancel.w);
+        break;
+    case HISTORY_HINDER:
+        virtual_engine_hinder(h->engine, (enum virtual_hinder)s->hinder.what);
+        break;
     case HISTORY_LOSE:
         virtual_engine_lose(h->engine, (uint32_t)s->lose.node, s->lose.dies);
         break;
@@ -299,6 +313,10 @@ static void play_step(struct history *h, const struct history_step *s)
     case HISTORY_FINISH:
         finish(h, s);
         break;
+    case HISTORY_SUSPEND:
+    case HISTORY_RESUME:
+        history_ask_suspend(h, s);
+        break;
     case HISTORY_DRAIN:
         history_ask_drain(h, s);
         break;
@@ -336,20 +354,25 @@ static void repair(struct history *h)
     rest(h);
 }
 
+/* All that has its devices ends, and what is suspended wants them back. */
 static size_t finish_all(struct history *h)
 {
-    size_t count = virtual_engine_running(h->engine);
+    size_t count = virtual_engine_running(h->engine), finished = 0;
     struct virtual_task *tasks = calloc(count + 1, sizeof(*tasks));
 
     if (tasks == NULL)
         abort();
     for (size_t i = 0; i < count; i++)
         virtual_engine_task(h->engine, i, &tasks[i]);
-    for (size_t i = 0; i < count; i++)
-        virtual_engine_finish(h->engine, tasks[i].name, tasks[i].task, 0, false);
+    for (size_t i = 0; i < count; i++) {
+        if (tasks[i].asleep)
+            virtual_engine_call(h->engine, tasks[i].name);
+        else
+            finished += virtual_engine_finish(h->engine, tasks[i].name, tasks[i].task, 0, false);
+    }
     free(tasks);
     history_judge_outside(h->judge);
-    return count;
+    return finished;
 }
 
 /* Everything that was accepted runs and ends, round by round. */

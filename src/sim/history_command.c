@@ -143,11 +143,13 @@ static const char *submit_json(struct request *r, const struct history_step *ste
     return arena_printf(
         &r->arena,
         "{\"name\":\"w%d\",\"team\":\"t%d\",\"class\":\"%s\",\"priority\":%d,\"tasks\":%d,"
-        "\"min_tasks\":%d,%s%s,\"max_retries\":%d,\"preemption\":{\"grace\":\"%dms\"},"
-        "\"command\":[\"true\"]%s%s}",
+        "\"min_tasks\":%d,%s%s,\"max_retries\":%d,\"preemption\":{\"grace\":\"%dms\"%s},"
+        "\"command\":[\"true\"]%s%s%s}",
         number, step->submit.team, classes[step->submit.class_], step->submit.priority,
         step->submit.tasks, step->submit.min, history_ask_json((enum history_ask)step->submit.ask),
         accept_json(r, step->submit.accept), step->submit.retries, step->submit.grace,
+        step->submit.sort == HISTORY_SUSPENDS ? ",\"handling\":\"suspend\"" : "",
+        step->submit.sort == HISTORY_NOTEBOOK ? ",\"kind\":\"notebook\"" : "",
         step->submit.limit
             ? arena_printf(&r->arena, ",\"max_run_time\":\"%dms\"", step->submit.limit)
             : "",
@@ -190,17 +192,37 @@ void history_ask_submit(struct history *h, const struct history_step *step)
         submit(r);
 }
 
-void history_ask_cancel(struct history *h, const struct history_step *step)
+/* What is asked for about a workload that lives. */
+static struct request *about(struct history *h, int32_t number, enum core_command_kind kind)
 {
     struct request *r;
     uint64_t id;
 
-    if (history_judge_find(h->judge, step->cancel.w, &id) < 0 || id == 0)
-        return;
-    r = request_new(h, CORE_WORKLOAD_STOP);
+    if (history_judge_find(h->judge, number, &id) < 0 || id == 0)
+        return NULL;
+    r = request_new(h, kind);
     r->command.id = id;
+    return r;
+}
+
+void history_ask_cancel(struct history *h, const struct history_step *step)
+{
+    struct request *r = about(h, step->cancel.w, CORE_WORKLOAD_STOP);
+
+    if (r == NULL)
+        return;
     r->command.grace_ms = step->cancel.grace;
     submit(r);
+}
+
+void history_ask_suspend(struct history *h, const struct history_step *step)
+{
+    bool suspend = step->kind == HISTORY_SUSPEND;
+    struct request *r =
+        about(h, step->cancel.w, suspend ? CORE_WORKLOAD_SUSPEND : CORE_WORKLOAD_RESUME);
+
+    if (r)
+        submit(r);
 }
 
 void history_ask_drain(struct history *h, const struct history_step *step)

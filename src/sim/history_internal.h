@@ -51,6 +51,8 @@ void history_ask_team(struct history *h, const struct history_step *step);
 void history_ask_dissolve(struct history *h, const struct history_step *step);
 void history_ask_submit(struct history *h, const struct history_step *step);
 void history_ask_cancel(struct history *h, const struct history_step *step);
+/* Suspends it, or resumes it. */
+void history_ask_suspend(struct history *h, const struct history_step *step);
 void history_ask_drain(struct history *h, const struct history_step *step);
 /* Gives every team all it may want, so that whatever was accepted can run. */
 void history_ask_everything(struct history *h);

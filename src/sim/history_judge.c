@@ -41,6 +41,10 @@ struct jteam {
 struct jtask {
     int32_t attempt; /* of the newest allocation; -1 = none yet */
     bool open, done;
+    bool asleep;            /* the newest one is of what is kept while suspended */
+    enum model_release how; /* the newest one ended, and at `end_ms` */
+    int64_t end_ms;         /* INT64_MIN = never */
+    enum model_task_state state;
 };
 
 struct jworkload {
@@ -50,7 +54,7 @@ struct jworkload {
     bool started;       /* within the group */
     bool preemptible;
     enum model_workload_state state;
-    const struct sched_request *request;
+    const struct sched_request *request, *asleep; /* all of it; what is kept while suspended */
     struct jtask tasks[];
 };
 
@@ -67,6 +71,7 @@ struct jallocation {
     struct jnode *node;
     int32_t task, device_count;
     int64_t start_ms;
+    bool asleep; /* of what is kept while suspended */
     struct amounts charge;
     uint16_t devices[];
 };
@@ -82,8 +87,9 @@ struct history_judge {
     struct sim_ledger ledger;
     uint64_t group, last_event, last_workload;
     VEC(struct trade) trades;
-    uint64_t trades_from;  /* group */
-    VEC(uint64_t) started; /* workloads of which tasks were started within the group */
+    uint64_t trades_from;    /* group */
+    VEC(uint64_t) started;   /* workloads of which tasks were started within the group */
+    VEC(uint64_t) suspended; /* workloads that were suspended within the group */
     int64_t last_event_ms;
     struct history_counts counts;
     uint64_t trace;
@@ -146,6 +152,7 @@ void history_judge_destroy(struct history_judge *j)
     sim_ledger_done(&j->ledger);
     vec_done(&j->trades);
     vec_done(&j->started);
+    vec_done(&j->suspended);
     free(j);
 }
 
@@ -410,38 +417,62 @@ static void put_node(struct history_judge *j, const struct model_node *row)
 /* ---- allocations ------------------------------------------------------------------------ */
 
 static bool take(struct history_judge *j, const struct jworkload *w, const struct jnode *n,
-                 const struct model_allocation *row)
+                 const struct model_allocation *row, bool asleep)
 {
     struct sim_ledger_node *node = &j->ledger.nodes[n->index];
     struct err err = ERR_INIT;
     bool open = node->open;
     int r;
 
-    node->open |= j->group <= n->open_until;
-    r = sim_ledger_take(&j->ledger, n->index, w->request, row->devices, (uint32_t)row->device_count,
-                        &err);
+    node->open |= asleep || j->group <= n->open_until; /* who is suspended was there */
+    r = sim_ledger_take(&j->ledger, n->index, asleep ? w->asleep : w->request, row->devices,
+                        (uint32_t)row->device_count, &err);
     node->open = open;
     if (r < 0)
         wrong(j, "a start of w%d on node %llu: %s", w->number, (ull)row->node, err.text);
     return r == 0;
 }
 
-static void check_start(struct history_judge *j, struct jworkload *w, const struct jnode *n,
-                        const struct model_allocation *row)
+static void check_charge(struct history_judge *j, const struct jworkload *w,
+                         const struct model_allocation *row, bool asleep)
 {
-    const struct sched_request *q = w->request;
-    struct jtask *t = &w->tasks[row->task];
+    const struct sched_request *q = asleep ? w->asleep : w->request;
+
+    if (q->device_milli && row->gpu_milli != (int32_t)q->device_count * q->device_milli)
+        wrong(j, "task %d of w%d is charged %d milli", row->task, w->number, row->gpu_milli);
+    if (asleep && row->gpu_milli)
+        wrong(j, "w%d is charged %d milli while it is suspended", w->number, row->gpu_milli);
+    /* Beside its memory lies then what it had on devices. */
+    if (row->cpu_milli != q->cpu_milli ||
+        (asleep ? row->memory_bytes < q->memory_bytes : row->memory_bytes != q->memory_bytes))
+        wrong(j, "task %d of w%d is charged other cpu or memory than it asked for", row->task,
+              w->number);
+}
+
+/* An attempt goes on where it was suspended or resumed, and begins at no other time. */
+static void check_attempt(struct history_judge *j, const struct jworkload *w,
+                          const struct model_allocation *row, bool asleep)
+{
+    const struct jtask *t = &w->tasks[row->task];
+    bool goes_on = asleep || t->how == MODEL_RELEASE_RESUMED;
 
     if (t->open)
         wrong(j, "task %d of w%d is started while it runs", row->task, w->number);
-    if (row->attempt <= t->attempt)
+    if (asleep && t->how != MODEL_RELEASE_SUSPENDED)
+        wrong(j, "w%d is suspended and did not run", w->number);
+    if (goes_on ? row->attempt != t->attempt : row->attempt <= t->attempt)
         wrong(j, "attempt %d of task %d of w%d is started after attempt %d", row->attempt,
               row->task, w->number, t->attempt);
-    if (q->device_milli && row->gpu_milli != (int32_t)q->device_count * q->device_milli)
-        wrong(j, "task %d of w%d is charged %d milli", row->task, w->number, row->gpu_milli);
-    if (row->cpu_milli != q->cpu_milli || row->memory_bytes != q->memory_bytes)
-        wrong(j, "task %d of w%d is charged other cpu or memory than it asked for", row->task,
-              w->number);
+    if (goes_on ? row->start_ms != t->end_ms : row->start_ms < t->end_ms)
+        wrong(j, "task %d of w%d is metered from %lld on, and was until %lld", row->task, w->number,
+              (long long)row->start_ms, (long long)t->end_ms);
+}
+
+static void check_start(struct history_judge *j, struct jworkload *w, const struct jnode *n,
+                        const struct model_allocation *row, bool asleep)
+{
+    check_attempt(j, w, row, asleep);
+    check_charge(j, w, row, asleep);
     for (int32_t i = 0; i < row->device_count; i++)
         if (row->devices[i] < n->device_count && row->start_ms < n->free_ms[row->devices[i]])
             wrong(j, "task %d of w%d is metered on device %u from before the last one ended",
@@ -463,6 +494,7 @@ static void open_allocation(struct history_judge *j, const struct model_allocati
     struct jworkload *w = map_get(&j->workloads, row->workload);
     struct jnode *n = map_get(&j->nodes, row->node);
     size_t size = (size_t)row->device_count * sizeof(*row->devices);
+    bool asleep = w && row->device_count == 0 && w->request != w->asleep;
     struct jallocation *a;
 
     if (w == NULL || n == NULL || row->task < 0 || row->task >= w->task_count) {
@@ -470,22 +502,38 @@ static void open_allocation(struct history_judge *j, const struct model_allocati
               (ull)row->workload, row->task, (ull)row->node);
         return;
     }
-    check_start(j, w, n, row);
-    if (!take(j, w, n, row))
+    check_start(j, w, n, row, asleep);
+    if (!take(j, w, n, row, asleep))
         return;
     a = new_value(sizeof(*a) + size);
-    *a = (struct jallocation){w, n, row->task, row->device_count, row->start_ms};
+    *a = (struct jallocation){w, n, row->task, row->device_count, row->start_ms, asleep};
     a->charge = (struct amounts){{row->gpu_milli, row->cpu_milli, row->memory_bytes}};
     memcpy(a->devices, row->devices, size);
     map_put(&j->allocations, row->id, a);
-    w->tasks[row->task] = (struct jtask){row->attempt, true, false};
+    w->tasks[row->task].attempt = row->attempt;
+    w->tasks[row->task].open = true;
+    w->tasks[row->task].asleep = asleep;
+    w->tasks[row->task].done = false;
     note_start(j, w);
     j->counts.allocations++;
     count(j, w->team, &a->charge, !w->preemptible, 1);
     count_type(j, w->team, n->type, a->charge.v[MODEL_GPU_MILLI], !w->preemptible, 1);
+    if (asleep)
+        return; /* that is no start */
     check_gates(j, w, &a->charge);
     if (a->charge.v[MODEL_GPU_MILLI] > 0)
         check_type(j, w, n->type);
+}
+
+/* It was busy within what is known of it, and known of within its time. */
+static void check_busy(struct history_judge *j, const struct jallocation *a,
+                       const struct model_allocation *row)
+{
+    int64_t all_ns = (row->end_ms - a->start_ms) * a->charge.v[MODEL_GPU_MILLI] * 1000;
+
+    if (row->busy_ns < 0 || row->busy_ns > row->known_ns || row->known_ns > all_ns)
+        wrong(j, "task %d of w%d is metered as busy for %lld of %lld known ns of %lld", a->task,
+              a->w->number, (long long)row->busy_ns, (long long)row->known_ns, (long long)all_ns);
 }
 
 static void close_allocation(struct history_judge *j, uint64_t id, struct jallocation *a,
@@ -499,11 +547,14 @@ static void close_allocation(struct history_judge *j, uint64_t id, struct jalloc
     for (int32_t i = 0; i < a->device_count; i++)
         if (a->node->free_ms[a->devices[i]] < row->end_ms)
             a->node->free_ms[a->devices[i]] = row->end_ms;
-    sim_ledger_release(&j->ledger, a->node->index, w->request, a->devices,
+    check_busy(j, a, row);
+    sim_ledger_release(&j->ledger, a->node->index, a->asleep ? w->asleep : w->request, a->devices,
                        (uint32_t)a->device_count);
     count(j, w->team, &a->charge, !w->preemptible, -1);
     count_type(j, w->team, a->node->type, a->charge.v[MODEL_GPU_MILLI], !w->preemptible, -1);
     w->tasks[a->task].open = false;
+    w->tasks[a->task].how = row->release;
+    w->tasks[a->task].end_ms = row->end_ms;
     w->open--;
     map_del(&j->allocations, id);
     free(a);
@@ -546,8 +597,11 @@ static void put_workload(struct history_judge *j, const struct model_workload *r
     w->preemptible = shape->preemptible;
     w->state = row->state;
     w->request = sim_ledger_model_request(&j->ledger, &shape->groups[0].request);
+    w->asleep = sim_ledger_model_request(
+        &j->ledger, &(struct model_request){.cpu_milli = w->request->cpu_milli,
+                                            .memory_bytes = w->request->memory_bytes});
     for (int32_t i = 0; i < w->task_count; i++)
-        w->tasks[i].attempt = -1;
+        w->tasks[i] = (struct jtask){.attempt = -1, .end_ms = INT64_MIN};
     map_put(&j->workloads, w->id, w);
     map_put(&j->numbers, (uint64_t)number + 1, w);
     j->counts.accepted++;
@@ -586,6 +640,8 @@ static void update_workload(struct history_judge *j, const struct model_workload
         wrong(j, "w%d goes from %s to %s", w->number, model_workload_state_name(w->state),
               model_workload_state_name(row->state));
     w->state = row->state;
+    if (w->state == MODEL_WORKLOAD_SUSPENDED)
+        vec_push(&j->suspended, w->id);
     if (model_workload_state_is_final(w->state))
         end_workload(j, w);
 }
@@ -605,6 +661,13 @@ static void put_task(struct history_judge *j, const struct model_task *row)
     if (w->tasks[row->index].done && !done)
         wrong(j, "task %d of w%d had succeeded and is %s", row->index, w->number,
               model_task_state_name(row->state));
+    /* It was asked for from outside, not by the scheduler; or its devices have no room. */
+    if (row->state == MODEL_TASK_SUSPENDED) {
+        if (w->tasks[row->index].state != MODEL_TASK_STOPPING)
+            history_judge_outside(j);
+        j->counts.suspended++;
+    }
+    w->tasks[row->index].state = row->state;
     if (done && !w->tasks[row->index].done) {
         w->done++;
         history_judge_outside(j); /* by itself, also where it had been asked to stop */
@@ -669,9 +732,23 @@ void history_judge_group(struct history_judge *j)
     j->counts.groups = j->group;
 }
 
+/* Who is suspended holds a place on its node, and no device. */
+static void check_suspended(struct history_judge *j)
+{
+    for (size_t i = 0; i < j->suspended.len; i++) {
+        const struct jworkload *w = map_get(&j->workloads, j->suspended.items[i]);
+
+        if (w && w->state == MODEL_WORKLOAD_SUSPENDED && !(w->tasks[0].open && w->tasks[0].asleep))
+            wrong(j, "w%d is suspended and %s", w->number,
+                  w->tasks[0].open ? "holds devices" : "holds nothing");
+    }
+    vec_clear(&j->suspended);
+}
+
 /* Who was started in this group was started with its minimum. */
 void history_judge_group_end(struct history_judge *j)
 {
+    check_suspended(j);
     for (size_t i = 0; i < j->started.len; i++) {
         struct jworkload *w = map_get(&j->workloads, j->started.items[i]);
 

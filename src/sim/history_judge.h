@@ -13,7 +13,10 @@
  *     gone only when it has ended and nothing of it holds devices;
  *   - an attempt of a task starts once, one at a time, and its attempts grow;
  *   - a gang starts with its minimum, counting tasks that have done their part, or not at all;
- *   - metered intervals end after they begin and never lie over what the device held before;
+ *   - metered intervals end after they begin and never lie over what the device, or the task, held
+ *     before; a task is known to be busy, or not, for no longer than it had its devices;
+ *   - who is suspended holds its CPU and memory and no device; its attempt goes on, in intervals
+ *     without a gap, and with its devices only as a start may;
  *   - events grow and their times never go back; no two workloads make each other give way back and
  * forth while nothing happens from outside.
  *
@@ -38,6 +41,7 @@ struct history_judge;
 struct history_counts {
     uint64_t accepted, succeeded, failed, cancelled, live;
     uint64_t allocations, evictions, groups;
+    uint64_t suspended; /* by a person's wish, or to give way */
 };
 
 /* Knows nothing yet; aborts when out of memory. */

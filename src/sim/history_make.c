@@ -69,6 +69,20 @@ static void make_team(struct history_make *m, int32_t team, struct history_step 
     make_team_type(m, s);
 }
 
+/* Most of the work may be suspended, of one task then. */
+static void make_sort(struct history_make *m, struct history_step *s)
+{
+    static const int32_t sorts[] = {HISTORY_JOB, HISTORY_SUSPENDS, HISTORY_SUSPENDS,
+                                    HISTORY_NOTEBOOK};
+
+    s->submit.sort = HISTORY_JOB;
+    if (m->plan.suspend == 0)
+        return;
+    s->submit.sort = sorts[rng_below(&m->sleep, 4)];
+    if (s->submit.sort != HISTORY_JOB)
+        s->submit.tasks = s->submit.min = 1;
+}
+
 static void make_shape(struct history_make *m, struct history_step *s)
 {
     static const int32_t graces[] = {0, 100, 1000, 5000};
@@ -91,6 +105,7 @@ static void make_shape(struct history_make *m, struct history_step *s)
     s->submit.accept = HISTORY_ACCEPT_ANY;
     if (m->types > 1 && s->submit.ask != HISTORY_CPU && one_in(m, 2))
         s->submit.accept = one_in(m, 3) ? HISTORY_ACCEPT_BOTH : below(m, m->types);
+    make_sort(m, s);
 }
 
 static struct history_step *add_setup(struct history_make *m)
@@ -109,6 +124,7 @@ void history_make_init(struct history_make *m, uint64_t seed, int64_t steps,
 
     memset(m, 0, sizeof(*m));
     rng_seed(&m->rng, seed);
+    rng_seed(&m->sleep, ~seed);
     m->plan = *plan;
     m->left = steps;
     m->crowd = 4 << below(m, 4);
@@ -235,6 +251,38 @@ static void make_event_fault(struct history_make *m, enum history_kind kind, int
     s->time.ms = below(m, ms);
 }
 
+/* The first task from a random one on that may be suspended. */
+static bool find_suspendable(struct history_make *m, const struct history *h,
+                             struct virtual_task *ret)
+{
+    size_t running = virtual_engine_running(h->engine);
+    size_t from = running ? (size_t)rng_below(&m->sleep, running) : 0;
+
+    for (size_t i = 0; i < running; i++)
+        if (virtual_engine_task(h->engine, (from + i) % running, ret) == 0 && ret->suspendable)
+            return true;
+    return false;
+}
+
+static bool make_suspend(struct history_make *m, const struct history *h, struct history_step *s)
+{
+    struct virtual_task t;
+    int64_t number;
+
+    if (rng_below(&m->sleep, 40) == 0) {
+        s->kind = HISTORY_HINDER;
+        s->hinder.what = (int32_t)rng_below(&m->sleep, VIRTUAL_HINDERS);
+        return true;
+    }
+    if (!find_suspendable(m, h, &t) || qty_parse_int(t.name + 1, &number, NULL) < 0)
+        return false;
+    s->kind = HISTORY_SUSPEND;
+    if (t.asleep)
+        s->kind = rng_below(&m->sleep, 2) ? HISTORY_RESUME : HISTORY_CALL;
+    s->cancel.w = (int32_t)number;
+    return true;
+}
+
 /* A roll of a thousand that is spent part by part. */
 static bool part(int32_t *roll, int32_t rate)
 {
@@ -269,6 +317,8 @@ static bool make_fault(struct history_make *m, const struct history *h, struct h
         s->refuse.lasting = one_in(m, 4);
     } else if (part(&roll, p->lost)) {
         return make_finish(m, h, s, true);
+    } else if (part(&roll, p->suspend)) {
+        return make_suspend(m, h, s);
     } else {
         return false;
     }

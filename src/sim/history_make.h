@@ -23,6 +23,7 @@
 
 struct history_make {
     struct rng rng;
+    struct rng sleep; /* of all that is drawn about suspending: the rest is drawn as without */
     struct history_plan plan;
     int64_t left;
     struct history_step setup[HISTORY_SETUP_MAX];

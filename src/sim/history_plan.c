@@ -23,6 +23,7 @@ static const struct rate {
     {"quota", offsetof(struct history_plan, quota)},
     {"refuse", offsetof(struct history_plan, refuse)},
     {"lost", offsetof(struct history_plan, lost)},
+    {"suspend", offsetof(struct history_plan, suspend)},
 };
 
 static const struct named {
@@ -30,8 +31,8 @@ static const struct named {
     struct history_plan plan;
 } plans[] = {
     {"none", {0}},
-    {"default", {20, 10, 5, 10, 10, 10, 5, 3, 5, 5, 5}},
-    {"heavy", {80, 20, 40, 40, 40, 40, 30, 15, 30, 30, 30}},
+    {"default", {20, 10, 5, 10, 10, 10, 5, 3, 5, 5, 5, 0}},
+    {"heavy", {80, 20, 40, 40, 40, 40, 30, 15, 30, 30, 30, 0}},
 };
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))

@@ -11,6 +11,8 @@
  *     quota    quotas are edited, teams come and go
  *     refuse   a launch is refused
  *     lost     a task is lost
+ *     suspend  work that runs is suspended, resumed, calls a GPU meanwhile; a move of device memory
+ *              goes wrong. Only then is work submitted that may be suspended
  *
  * A plan is a list of such rates or of names of plans: `none`, `default`, `heavy`. What stands
  * later replaces what stands before: "default,crash=100", "none,crash=50".
@@ -23,7 +25,7 @@
 #include "base/err.h"
 
 struct history_plan {
-    int32_t crash, reboot, disk, late, dup, reorder, nodes, clock, quota, refuse, lost;
+    int32_t crash, reboot, disk, late, dup, reorder, nodes, clock, quota, refuse, lost, suspend;
 };
 
 /* -EINVAL with ERR: an unknown word is named, with the list of those that exist; -ERANGE: rates

@@ -22,7 +22,7 @@ struct field {
 
 struct form {
     const char *word;
-    struct field fields[14]; /* ends with a name of NULL */
+    struct field fields[15]; /* ends with a name of NULL */
 };
 
 #define AT(member) offsetof(struct history_step, member)
@@ -32,6 +32,8 @@ static const char *const classes[] = {"production", "training", "development", "
 static const char *const types[] = {"H100", "A100"};
 /* both: A100 first, then H100 */
 static const char *const accepts[] = {"H100", "A100", "any", "both"};
+static const char *const sorts[] = {"job", "suspends", "notebook"};
+static const char *const hinders[] = {"suspend", "resume", "driver"};
 static const char *const hows[] = {"exit", "lost"};
 static const char *const points[] = {"before", "durable", "during", "after"};
 static const char *const errors[] = {"enospc", "eio", "erofs"};
@@ -88,7 +90,8 @@ static const struct form forms[HISTORY_KINDS] = {
                          {"grace", AT(submit.grace), 0, DAY_MS},
                          {"limit", AT(submit.limit), 0, DAY_MS},
                          {"protect", AT(submit.protect), 0, DAY_MS},
-                         {"accept", AT(submit.accept), 0, HISTORY_ACCEPT_BOTH, accepts}}},
+                         {"accept", AT(submit.accept), 0, HISTORY_ACCEPT_BOTH, accepts},
+                         {"sort", AT(submit.sort), 0, HISTORY_NOTEBOOK, sorts}}},
     [HISTORY_CANCEL] = {"cancel",
                         {{"w", AT(cancel.w), 0, NUMBER_MAX},
                          {"grace", AT(cancel.grace), -1, DAY_MS}}},
@@ -117,6 +120,10 @@ static const struct form forms[HISTORY_KINDS] = {
     [HISTORY_REORDER] = {"reorder", {{0}}},
     [HISTORY_WALL] = {"wall", {{"ms", AT(time.ms), -DAY_MS, DAY_MS}}},
     [HISTORY_REST] = {"rest", {{0}}},
+    [HISTORY_SUSPEND] = {"suspend", {{"w", AT(cancel.w), 0, NUMBER_MAX}}},
+    [HISTORY_RESUME] = {"resume", {{"w", AT(cancel.w), 0, NUMBER_MAX}}},
+    [HISTORY_CALL] = {"call", {{"w", AT(cancel.w), 0, NUMBER_MAX}}},
+    [HISTORY_HINDER] = {"hinder", {{"what", AT(hinder.what), 0, 2, hinders}}},
 };
 
 const char *history_type_name(enum history_type type)

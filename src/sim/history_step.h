@@ -52,6 +52,10 @@ enum history_kind {
     HISTORY_REORDER, /* events on their way overtake each other */
     HISTORY_WALL,    /* the wall clock jumps */
     HISTORY_REST,    /* nothing happens from outside until nothing is left to do */
+    HISTORY_SUSPEND, /* somebody wants a workload's devices back in the pool */
+    HISTORY_RESUME,  /* and wants it to have them again */
+    HISTORY_CALL,    /* the program of a suspended workload calls a GPU */
+    HISTORY_HINDER,  /* the next move of device memory goes wrong */
     HISTORY_KINDS
 };
 
@@ -59,6 +63,8 @@ enum history_class { HISTORY_PRODUCTION, HISTORY_TRAINING, HISTORY_DEVELOPMENT, 
 /* GPU types; and what work accepts: one, the other, or any. */
 enum history_type { HISTORY_H100, HISTORY_A100, HISTORY_TYPES };
 enum history_accept { HISTORY_ACCEPT_ANY = HISTORY_TYPES, HISTORY_ACCEPT_BOTH };
+/* May it be suspended, and does it give way by that? */
+enum history_sort { HISTORY_JOB, HISTORY_SUSPENDS, HISTORY_NOTEBOOK };
 enum history_how { HISTORY_EXIT, HISTORY_LOST };
 /* Where in the life of a group of rows the server dies. */
 enum history_crash {
@@ -94,17 +100,20 @@ struct history_step {
         } team;                                       /* and dissolve */
         struct {
             int32_t w, count, team, class_, priority, tasks, min, ask, retries, grace, limit,
-                protect, accept;
+                protect, accept, sort;
         } submit;
         struct {
             int32_t w, grace;
-        } cancel;
+        } cancel; /* and suspend, resume, call */
         struct {
             int32_t w, task, code, how;
         } finish;
         struct {
             int32_t lasting;
         } refuse;
+        struct {
+            int32_t what;
+        } hinder;
         struct {
             int32_t node, flag;
         } drain; /* flag: drained */

@@ -22,6 +22,7 @@ struct row_shape {
 struct memory_store {
     struct map teams, nodes, workloads, tasks, users, meta, allocations; /* rows, owned */
     struct map shape_index;                                              /* id -> any */
+    VEC(struct model_allocation) ended; /* of live workloads; without devices */
     VEC(struct row_shape) shapes;
     struct model_event last_event;
     uint64_t last_workload, last_other;
@@ -177,6 +178,7 @@ void memory_store_destroy(struct memory_store *s)
     free_rows(&s->users, free_user);
     free_rows(&s->meta, free_meta);
     free_rows(&s->allocations, free_allocation);
+    vec_done(&s->ended);
     map_done(&s->shape_index);
     for (size_t i = 0; i < s->shapes.len; i++)
         free(s->shapes.items[i].json);
@@ -266,6 +268,17 @@ static void put_workload(struct memory_store *s, const struct store_new_workload
         put_shape(s, row->shape_id, row->shape_json);
 }
 
+/* Nobody asks for what a workload that has ended held. */
+static void drop_ended(struct memory_store *s, uint64_t workload)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < s->ended.len; i++)
+        if (s->ended.items[i].workload != workload)
+            s->ended.items[kept++] = s->ended.items[i];
+    s->ended.len = kept;
+}
+
 static void update_workload(struct memory_store *s, const struct model_workload *row)
 {
     struct row_workload *w = map_get(&s->workloads, row->id);
@@ -273,6 +286,7 @@ static void update_workload(struct memory_store *s, const struct model_workload 
 
     if (model_workload_state_is_final(row->state)) {
         free_workload(map_del(&s->workloads, row->id));
+        drop_ended(s, row->id);
         for (int32_t i = 0; i < row->shape->task_count; i++)
             free_task(map_del(&s->tasks, task_key(row->id, i)));
         return;
@@ -301,6 +315,8 @@ static void put_allocation(struct memory_store *s, const struct model_allocation
     note_id(&s->last_other, row->id);
     if (row->end_ms) {
         free_allocation(map_del(&s->allocations, row->id));
+        vec_push(&s->ended, *row);
+        s->ended.items[s->ended.len - 1].devices = NULL;
         return;
     }
     copy = copy_bytes(row, sizeof(*row));
@@ -546,6 +562,23 @@ static int get_workload(void *store, uint64_t id, struct arena *arena,
                                err);
 }
 
+static int list_allocations(void *store, uint64_t workload, store_allocation_fn *fn, void *user,
+                            struct err *err)
+{
+    struct memory_store *s = store;
+    const struct model_allocation *row;
+    size_t it = 0;
+    int r = 0;
+
+    for (size_t i = 0; i < s->ended.len && r == 0; i++)
+        if (s->ended.items[i].workload == workload)
+            r = fn(user, &s->ended.items[i]);
+    while (r == 0 && (row = map_next(&s->allocations, &it)) != NULL)
+        if (row->workload == workload)
+            r = fn(user, row);
+    return r;
+}
+
 static int list_events(void *store, const struct store_event_filter *filter, store_event_fn *fn,
                        void *user, struct err *err)
 {
@@ -588,6 +621,7 @@ const struct store_ops memory_store_ops = {
     .each_open_allocation = each_open_allocation,
     .get_workload = get_workload,
     .list_events = list_events,
+    .list_allocations = list_allocations,
     .get_meta = get_meta,
     .last_ids = last_ids,
 };

@@ -92,14 +92,15 @@ static void print_counts(FILE *out, const struct history_trial *t)
 {
     const struct history_result *r = &t->result;
 
-    fprintf(out,
-            "%zu steps, trace %016" PRIx64 ", %" PRIu64 " accepted, %" PRIu64 " refused, %" PRIu64
-            " succeeded, %" PRIu64 " failed, %" PRIu64 " cancelled, %" PRIu64
-            " allocations, %" PRIu64 " evictions, %" PRIu64 " commits, %" PRIu64
-            " disk faults, %" PRIu64 " crashes, %" PRIu64 " rests, %" PRIu64 " comparisons\n",
-            t->count, r->trace, r->counts.accepted, r->refused, r->counts.succeeded,
-            r->counts.failed, r->counts.cancelled, r->counts.allocations, r->counts.evictions,
-            r->counts.groups, r->disk_faults, r->crashes, r->rests, r->compared);
+    fprintf(
+        out,
+        "%zu steps, trace %016" PRIx64 ", %" PRIu64 " accepted, %" PRIu64 " refused, %" PRIu64
+        " succeeded, %" PRIu64 " failed, %" PRIu64 " cancelled, %" PRIu64 " allocations, %" PRIu64
+        " evictions, %" PRIu64 " suspended, %" PRIu64 " commits, %" PRIu64 " disk faults, %" PRIu64
+        " crashes, %" PRIu64 " rests, %" PRIu64 " comparisons\n",
+        t->count, r->trace, r->counts.accepted, r->refused, r->counts.succeeded, r->counts.failed,
+        r->counts.cancelled, r->counts.allocations, r->counts.evictions, r->counts.suspended,
+        r->counts.groups, r->disk_faults, r->crashes, r->rests, r->compared);
 }
 
 /* ---- crash at every commit -------------------------------------------------------------- */

@@ -6,77 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/map.h"
-#include "base/vec.h"
-#include "sim/ledger.h"
-
-#define LAUNCH_MS 20  /* the longest launch */
-#define TRAVEL_MS 30  /* and the longest way of an event */
-#define FENCE_MS 2000 /* until the engine is sure that the tasks of a lost node are gone */
-
-enum phase { PHASE_STARTING, PHASE_RUNNING, PHASE_STOPPING, PHASE_ENDED };
-
-struct vtask {
-    char intent[MODEL_INTENT_MAX];
-    char *name;
-    uint64_t workload;
-    int32_t index;
-    uint32_t node;
-    enum phase phase;
-    int64_t at_ms; /* when the phase ends by itself, INT64_MAX = never */
-    enum engine_event_kind end;
-    int32_t exit_code;
-    bool stopped, lasting;
-    bool unknown;          /* to be stopped when its node is in sight again */
-    int64_t stop_grace_ms; /* likewise; -1 = no */
-    int64_t ended_ms, started_ms;
-    bool past_boot; /* both are of an earlier one */
-    int64_t ran_ms;
-    int64_t last_mail_ms; /* its events keep their order */
-    const struct sched_request *request;
-    uint16_t *devices;
-    uint32_t device_count;
-    uint64_t chance; /* what its launch and stop take */
-};
-
-/* An event on its way to core. */
-struct mail {
-    int64_t at_ms;
-    uint64_t seq;
-    enum engine_event_kind kind;
-    int64_t boot_ms;
-    bool past_boot;
-    int64_t ran_ms;
-    uint64_t key; /* of the task */
-    uint32_t node;
-};
-
-struct vnode {
-    const struct model_node *row; /* NULL = there is none */
-    bool lost;
-};
-
-struct virtual_engine {
-    struct vnode nodes[16];
-    struct sim_ledger ledger;
-    struct engine_host host;
-    int64_t now_ms;
-    struct map by_intent; /* hash of the intent -> vtask, or GONE when forgotten */
-    VEC(struct vtask *) tasks;
-    VEC(struct mail) mail;
-    uint64_t mail_seq, trace;
-    int64_t late_ms, repeat_ms; /* of the next event; -1 = none */
-    bool refuse, refuse_lasting;
-    uint32_t calls_left;
-    char broken[200];
-};
+#include "sim/virtual_engine_internal.h"
 
 #define NODES (sizeof(((struct virtual_engine *)NULL)->nodes) / sizeof(struct vnode))
 
 static char gone_mark;
 #define GONE ((void *)&gone_mark)
 
-static void broken(struct virtual_engine *e, const char *promise, const char *intent)
+void virtual_engine_note_broken(struct virtual_engine *e, const char *promise, const char *intent)
 {
     if (e->broken[0] == '\0')
         snprintf(e->broken, sizeof(e->broken),
@@ -143,16 +80,30 @@ static void send(struct virtual_engine *e, const struct mail *m)
     e->mail.items[e->mail.len - 1].seq = e->mail_seq++;
 }
 
-static void post(struct virtual_engine *e, enum engine_event_kind kind, struct vtask *t)
+/* When what KIND tells of happened. */
+static int64_t happened_ms(const struct virtual_engine *e, enum engine_event_kind kind,
+                           const struct vtask *t)
+{
+    if (kind == ENGINE_STARTED)
+        return t->started_ms;
+    if (kind == ENGINE_SUSPENDED)
+        return t->slept_ms;
+    return kind == ENGINE_RESUMED || kind == ENGINE_WAKE ? e->now_ms : t->ended_ms;
+}
+
+void vtask_post(struct virtual_engine *e, enum engine_event_kind kind, struct vtask *t,
+                const char *message)
 {
     struct mail m = {
         .at_ms = e->now_ms + (int64_t)(mix(t->chance, kind) % (TRAVEL_MS + 1)),
         .kind = kind,
-        .boot_ms = kind == ENGINE_STARTED ? t->started_ms : t->ended_ms,
+        .boot_ms = happened_ms(e, kind, t),
         .past_boot = t->past_boot,
         .ran_ms = t->ran_ms,
+        .awake_ms = vtask_awake_ms(e, t),
         .key = key_of(t->intent),
         .node = t->node,
+        .message = message,
     };
 
     if (e->host.event == NULL)
@@ -169,6 +120,11 @@ static void post(struct virtual_engine *e, enum engine_event_kind kind, struct v
         send(e, &m);
     }
     e->repeat_ms = -1;
+}
+
+static void post(struct virtual_engine *e, enum engine_event_kind kind, struct vtask *t)
+{
+    vtask_post(e, kind, t, NULL);
 }
 
 static void report_node(struct virtual_engine *e, uint32_t index)
@@ -196,14 +152,26 @@ static void deliver(struct virtual_engine *e, const struct mail *m)
     event.exit_code = t->exit_code;
     event.stopped = t->stopped;
     event.lasting = t->lasting;
-    event.known_ns = t->ended_ms > t->started_ms ? (t->ended_ms - t->started_ms) * 1000000 : 0;
+    event.message = m->message;
+    event.host_bytes = t->host_bytes;
+    event.known_ns = m->awake_ms * t->gpu_milli * 1000;
     event.busy_ns = event.known_ns / 2;
     e->host.event(e->host.host, &event);
 }
 
-static void end(struct virtual_engine *e, struct vtask *t, enum engine_event_kind how, int32_t code)
+void vtask_vacate(struct virtual_engine *e, struct vtask *t)
 {
-    sim_ledger_release(&e->ledger, t->node, t->request, t->devices, t->device_count);
+    bool asleep = t->sleep == ASLEEP;
+
+    sim_ledger_release(&e->ledger, t->node, asleep ? t->asleep : t->request, t->devices,
+                       asleep ? 0 : t->device_count);
+    t->awake_ms = vtask_awake_ms(e, t);
+    t->awake_at_ms = 0;
+}
+
+void vtask_end(struct virtual_engine *e, struct vtask *t, enum engine_event_kind how, int32_t code)
+{
+    vtask_vacate(e, t);
     t->phase = PHASE_ENDED;
     t->at_ms = INT64_MAX;
     t->end = how;
@@ -235,19 +203,31 @@ static uint32_t node_by_name(const struct virtual_engine *e, const char *name)
 
 static const struct sched_request nothing;
 
-static void occupy(struct virtual_engine *e, struct vtask *t)
+void vtask_occupy(struct virtual_engine *e, struct vtask *t)
 {
     struct err err = ERR_INIT;
     bool open = e->ledger.nodes[t->node].open;
+    bool asleep = t->sleep == ASLEEP;
 
     /* Drained or lost meanwhile: that is no fault of core. */
     e->ledger.nodes[t->node].open = true;
-    if (sim_ledger_take(&e->ledger, t->node, t->request, t->devices, t->device_count, &err) < 0) {
-        broken(e, err.text, t->intent);
+    if (sim_ledger_take(&e->ledger, t->node, asleep ? t->asleep : t->request, t->devices,
+                        asleep ? 0 : t->device_count, &err) < 0) {
+        virtual_engine_note_broken(e, err.text, t->intent);
         t->device_count = 0;
-        t->request = &nothing;
+        t->request = t->asleep = &nothing;
     }
     e->ledger.nodes[t->node].open = open;
+}
+
+/* What T keeps when it is suspended. */
+static const struct sched_request *without_devices(struct virtual_engine *e,
+                                                   const struct model_request *request)
+{
+    struct model_request rest = {.cpu_milli = request->cpu_milli,
+                                 .memory_bytes = request->memory_bytes};
+
+    return sim_ledger_model_request(&e->ledger, &rest);
 }
 
 static struct vtask *vtask_new(struct virtual_engine *e, const struct engine_start *s,
@@ -264,6 +244,9 @@ static struct vtask *vtask_new(struct virtual_engine *e, const struct engine_sta
     t->index = s->task;
     t->node = node;
     t->request = sim_ledger_model_request(&e->ledger, s->request);
+    t->asleep = without_devices(e, s->request);
+    t->suspendable = s->suspendable;
+    t->gpu_milli = s->request->device_count * s->request->device_milli;
     t->device_count = (uint32_t)s->device_count;
     if (size)
         memcpy(t->devices, s->devices, size);
@@ -285,19 +268,19 @@ static void ve_start(void *engine, const struct engine_start *s)
     if (!heard(e, 's', s->intent))
         return;
     if (map_get(&e->by_intent, key) == GONE)
-        broken(e, "started again after it had been forgotten", s->intent);
+        virtual_engine_note_broken(e, "started again after it had been forgotten", s->intent);
     if (node == UINT32_MAX)
-        broken(e, "started on a node that does not exist", s->intent);
+        virtual_engine_note_broken(e, "started on a node that does not exist", s->intent);
     if (node == UINT32_MAX || map_get(&e->by_intent, key))
         return; /* twice is once */
     t = vtask_new(e, s, node);
     map_put(&e->by_intent, key, t);
     vec_push(&e->tasks, t);
-    occupy(e, t);
+    vtask_occupy(e, t);
     if (e->refuse || e->nodes[node].lost) {
         t->lasting = e->refuse && e->refuse_lasting;
         e->refuse = false;
-        end(e, t, ENGINE_REFUSED, 0);
+        vtask_end(e, t, ENGINE_REFUSED, 0);
     }
 }
 
@@ -306,7 +289,7 @@ static void ask_to_stop(struct virtual_engine *e, struct vtask *t, int64_t grace
     int64_t at_ms = e->now_ms + (int64_t)(mix(t->chance, 's') % (uint64_t)(grace_ms + 1));
 
     if (t->phase == PHASE_RUNNING && mix(t->chance, 'r') % 20 == 0) {
-        end(e, t, ENGINE_EXITED, 0); /* it was about to end anyway */
+        vtask_end(e, t, ENGINE_EXITED, 0); /* it was about to end anyway */
     } else if (t->phase != PHASE_STOPPING || at_ms < t->at_ms) {
         t->phase = PHASE_STOPPING;
         t->at_ms = at_ms;
@@ -329,6 +312,34 @@ static void ve_stop(void *engine, const char *intent, int64_t grace_ms)
         ask_to_stop(e, t, grace_ms);
     else
         t->stop_grace_ms = grace_ms;
+}
+
+static void ask_to_sleep(struct virtual_engine *e, int what, const char *intent)
+{
+    struct vtask *t;
+
+    if (!heard(e, what, intent))
+        return;
+    t = find(e, key_of(intent));
+    if (t == NULL)
+        return;
+    if (!t->suspendable)
+        virtual_engine_note_broken(e, "suspended although it was not started for that", intent);
+    t->to_sleep = what == 'z';
+    if (t->phase == PHASE_ENDED)
+        post(e, t->end, t);
+    else if (t->phase == PHASE_RUNNING && in_sight(e, t))
+        vtask_move(e, t);
+}
+
+static void ve_suspend(void *engine, const char *intent)
+{
+    ask_to_sleep(engine, 'z', intent);
+}
+
+static void ve_resume(void *engine, const char *intent)
+{
+    ask_to_sleep(engine, 'w', intent);
 }
 
 static void drop(struct virtual_engine *e, struct vtask *t)
@@ -354,9 +365,18 @@ static void ve_forget(void *engine, const char *intent)
         return;
     t = find(e, key_of(intent));
     if (t && t->phase != PHASE_ENDED)
-        broken(e, "a running task is forgotten", intent);
+        virtual_engine_note_broken(e, "a running task is forgotten", intent);
     else if (t)
         drop(e, t);
+}
+
+/* T is in sight of core again, which knows that it is ASLEEP if it KNOWS. */
+static void go_on_sleeping(struct virtual_engine *e, struct vtask *t, bool knows)
+{
+    if (t->to_sleep != (t->sleep == ASLEEP) || (t->to_sleep && !knows))
+        vtask_move(e, t);
+    if (t->sleep == ASLEEP)
+        vtask_call(e, t);
 }
 
 static void answer_for(struct virtual_engine *e, const struct engine_intent *intent)
@@ -371,6 +391,11 @@ static void answer_for(struct virtual_engine *e, const struct engine_intent *int
         post(e, t->end, t);
     else if (t->phase != PHASE_STARTING && in_sight(e, t))
         post(e, ENGINE_STARTED, t);
+    if (t == NULL || t->phase != PHASE_RUNNING)
+        return;
+    t->to_sleep = intent->suspended;
+    if (in_sight(e, t))
+        go_on_sleeping(e, t, intent->state == MODEL_TASK_SUSPENDED);
 }
 
 static void ve_reconcile(void *engine, const struct engine_intent *intents, size_t count)
@@ -387,7 +412,7 @@ static void ve_reconcile(void *engine, const struct engine_intent *intents, size
         if (known || t->phase == PHASE_ENDED)
             continue;
         if (in_sight(e, t))
-            end(e, t, ENGINE_EXITED, 137);
+            vtask_end(e, t, ENGINE_EXITED, 137);
         else
             t->unknown = true;
     }
@@ -412,6 +437,8 @@ const struct engine_ops virtual_engine_ops = {
     .name = "virtual",
     .start = ve_start,
     .stop = ve_stop,
+    .suspend = ve_suspend,
+    .resume = ve_resume,
     .forget = ve_forget,
     .reconcile = ve_reconcile,
     .read_log = ve_read_log,
@@ -452,18 +479,20 @@ void virtual_engine_lose(struct virtual_engine *e, uint32_t index, bool dies)
         if (e->late_ms < 0)
             e->late_ms = FENCE_MS;
         drop_mail(e, key_of(t->intent));
-        end(e, t, ENGINE_LOST, 0);
+        vtask_end(e, t, ENGINE_LOST, 0);
     }
 }
 
 static void seen_again(struct virtual_engine *e, struct vtask *t)
 {
     if (t->unknown) {
-        end(e, t, ENGINE_EXITED, 137);
+        vtask_end(e, t, ENGINE_EXITED, 137);
         return;
     }
     if (t->phase == PHASE_RUNNING)
         post(e, ENGINE_STARTED, t);
+    if (t->phase == PHASE_RUNNING)
+        go_on_sleeping(e, t, true);
     if (t->stop_grace_ms >= 0)
         ask_to_stop(e, t, t->stop_grace_ms);
     t->stop_grace_ms = -1;
@@ -518,9 +547,10 @@ void virtual_engine_reboot(struct virtual_engine *e, int64_t now_ms)
         if (t->phase == PHASE_ENDED && !t->past_boot)
             t->ran_ms = t->ended_ms - t->started_ms;
         t->past_boot = true;
+        t->awake_ms = t->awake_at_ms = 0;
         t->started_ms = t->ended_ms = now_ms;
         if (t->phase != PHASE_ENDED)
-            end(e, t, ENGINE_LOST, 0);
+            vtask_end(e, t, ENGINE_LOST, 0);
     }
 }
 
@@ -535,7 +565,7 @@ bool virtual_engine_finish(struct virtual_engine *e, const char *name, int32_t t
         if (t->index != task || t->phase == PHASE_ENDED || strcmp(t->name, name) != 0 ||
             !in_sight(e, t))
             continue;
-        end(e, t, lost ? ENGINE_LOST : ENGINE_EXITED, code);
+        vtask_end(e, t, lost ? ENGINE_LOST : ENGINE_EXITED, code);
         return true;
     }
     return false;
@@ -545,6 +575,26 @@ void virtual_engine_refuse(struct virtual_engine *e, bool lasting)
 {
     e->refuse = true;
     e->refuse_lasting = lasting;
+}
+
+bool virtual_engine_call(struct virtual_engine *e, const char *name)
+{
+    for (size_t i = 0; i < e->tasks.len; i++) {
+        struct vtask *t = e->tasks.items[i];
+
+        if (t->phase != PHASE_RUNNING || t->sleep != ASLEEP || strcmp(t->name, name) != 0)
+            continue;
+        t->calls = true;
+        if (in_sight(e, t))
+            vtask_call(e, t);
+        return true;
+    }
+    return false;
+}
+
+void virtual_engine_hinder(struct virtual_engine *e, enum virtual_hinder what)
+{
+    e->hinder[what] = true;
 }
 
 void virtual_engine_late(struct virtual_engine *e, int64_t ms)
@@ -585,15 +635,17 @@ static void phase_over(struct virtual_engine *e, struct vtask *t)
     switch (t->phase) {
     case PHASE_STARTING:
         t->phase = PHASE_RUNNING;
-        t->started_ms = e->now_ms;
+        t->started_ms = t->awake_at_ms = e->now_ms;
         t->at_ms = INT64_MAX;
         post(e, ENGINE_STARTED, t);
         break;
     case PHASE_STOPPING:
         t->stopped = true;
-        end(e, t, ENGINE_EXITED, 143);
+        vtask_end(e, t, ENGINE_EXITED, 143);
         break;
     case PHASE_RUNNING:
+        vtask_moved(e, t);
+        break;
     case PHASE_ENDED:
         break;
     }
@@ -675,7 +727,11 @@ int virtual_engine_task(const struct virtual_engine *e, size_t index, struct vir
 
         if (t->phase == PHASE_ENDED || index-- > 0)
             continue;
-        *ret = (struct virtual_task){t->workload, t->name, t->index};
+        *ret = (struct virtual_task){.workload = t->workload,
+                                     .name = t->name,
+                                     .task = t->index,
+                                     .suspendable = t->suspendable,
+                                     .asleep = t->sleep == ASLEEP};
         return 0;
     }
     return -ENOENT;

@@ -11,6 +11,11 @@
  * sure of that after a while, or when it asks again), or live on unseen and report when the node
  * is back; stops that were asked for meanwhile are carried out then.
  *
+ * Tasks that are suspended give their devices back after a while, and have them again a while after
+ * they are resumed; what a move is to be hindered by is asked for beforehand. One whose program
+ * calls a GPU meanwhile says so, again to each core that attaches. Where core wants a task to be
+ * last, there it ends up, whatever was under way.
+ *
  * It keeps its own truth in an account of its own (ledger.h) and notes when a promise of the port
  * is broken: an intent that is started twice, a device handed out twice, a node without the cpu,
  * a running task that is forgotten. virtual_engine_broken() is the first of them.
@@ -35,6 +40,15 @@ struct virtual_task {
     uint64_t workload;
     const char *name; /* of the workload */
     int32_t task;
+    bool suspendable, asleep;
+};
+
+/* What may go wrong with a move of device memory. */
+enum virtual_hinder {
+    VIRTUAL_HINDER_SUSPEND, /* the task runs on */
+    VIRTUAL_HINDER_RESUME,  /* its devices have no room: it stays suspended */
+    VIRTUAL_HINDER_DRIVER,  /* the driver loses it: it ends */
+    VIRTUAL_HINDERS
 };
 
 extern const struct engine_ops virtual_engine_ops;
@@ -66,6 +80,10 @@ bool virtual_engine_finish(struct virtual_engine *e, const char *name, int32_t t
                            bool lost);
 /* The next launch is refused. */
 void virtual_engine_refuse(struct virtual_engine *e, bool lasting);
+/* The program of a suspended task calls a GPU. */
+bool virtual_engine_call(struct virtual_engine *e, const char *name);
+/* The next move that WHAT is about goes wrong. */
+void virtual_engine_hinder(struct virtual_engine *e, enum virtual_hinder what);
 /* The next event of a task comes MS later than it would, or again MS later. */
 void virtual_engine_late(struct virtual_engine *e, int64_t ms);
 void virtual_engine_repeat(struct virtual_engine *e, int64_t ms);

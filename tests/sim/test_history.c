@@ -40,7 +40,7 @@ static void test_every_drawn_step_reads_as_it_was_written(void **state)
     uint32_t kinds = 0;
 
     log_set_level(LOG_LEVEL_NONE); /* full disks are part of the plan */
-    assert_int_equal(history_plan_parse("heavy", &plan, NULL), 0);
+    assert_int_equal(history_plan_parse("heavy,suspend=200", &plan, NULL), 0);
     history_make_init(&c.make, 7, 1500, &plan);
     assert_int_equal(history_play(collect, &c, 64, &result), 0);
     for (size_t i = 0; i < c.steps.len; i++) {
@@ -115,6 +115,79 @@ static void test_a_line_without_end_is_refused(void **state)
     fclose(in);
     assert_non_null(strstr(err.text, "line 1 is too long"));
     vec_done(&steps);
+}
+
+/* ---- suspending ------------------------------------------------------------------------- */
+
+struct lines {
+    const char *const *next;
+};
+
+static bool next_line(void *user, const struct history *h, struct history_step *ret_step)
+{
+    struct lines *l = user;
+
+    if (*l->next == NULL)
+        return false;
+    assert_int_equal(history_step_parse(*l->next++, ret_step, NULL), 0);
+    return true;
+}
+
+/* How often work is suspended in a history of LINES. */
+static uint64_t suspended_in(const char *const *lines)
+{
+    struct lines l = {lines};
+    struct history_result result;
+
+    log_set_level(LOG_LEVEL_NONE);
+    if (history_play(next_line, &l, 1, &result) < 0)
+        fail_msg("step %d: %s", (int)result.steps, result.wrong);
+    return result.counts.suspended;
+}
+
+#define TEAM                                                                            \
+    "team team=0 parent=-1 guarantee=2000 limit=-1 cpu_limit=-1 weight=1 priority=100 " \
+    "type=H100 type_guarantee=-1 type_limit=-1"
+#define NODE(devices) "node node=0 devices=" devices " slices=no memory_gib=80 cpu=4000 type=H100"
+#define SUBMIT(w, class_, ask, sort)                                                   \
+    "submit w=" w " count=1 team=0 class=" class_ " priority=0 tasks=1 min=1 ask=" ask \
+    " retries=0 grace=1000 limit=0 protect=0 accept=any sort=" sort
+
+/* The server dies when it has asked a task to give way: it is still to be suspended, not ended. */
+static void test_who_gives_way_is_suspended_over_a_crash(void **state)
+{
+    static const char *const lines[] = {NODE("1"), TEAM,
+                                        "commit",  SUBMIT("0", "batch", "gpus-1", "suspends"),
+                                        "rest",    SUBMIT("1", "production", "gpus-1", "job"),
+                                        "commit",  "crash at=during calls=0 reboot=no",
+                                        "rest",    NULL};
+
+    assert_int_equal(suspended_in(lines), 1);
+}
+
+/* Suspended it would keep what the other one needs. */
+static void test_who_gives_way_for_its_cpu_is_stopped(void **state)
+{
+    static const char *const lines[] = {NODE("1"), TEAM,
+                                        "commit",  SUBMIT("0", "batch", "gpus-1", "suspends"),
+                                        "rest",    SUBMIT("1", "production", "cpu-4", "job"),
+                                        "rest",    NULL};
+
+    assert_int_equal(suspended_in(lines), 0);
+}
+
+/* It is to go somewhere else. */
+static void test_who_is_moved_is_not_suspended(void **state)
+{
+    static const char *const lines[] = {NODE("2"), TEAM,
+                                        "commit",  SUBMIT("0", "training", "gpu-0.7", "job"),
+                                        "rest",    SUBMIT("1", "training", "gpu-0.5", "job"),
+                                        "rest",    SUBMIT("2", "training", "gpu-0.25", "suspends"),
+                                        "rest",    "finish w=0 task=0 code=0 how=exit",
+                                        "rest",    SUBMIT("3", "training", "gpus-1", "job"),
+                                        "rest",    NULL};
+
+    assert_int_equal(suspended_in(lines), 0);
 }
 
 /* ---- plans ------------------------------------------------------------------------------ */
@@ -216,6 +289,9 @@ int main(void)
         cmocka_unit_test(test_a_bad_step_is_named),
         cmocka_unit_test(test_a_file_names_the_line_at_fault),
         cmocka_unit_test(test_a_line_without_end_is_refused),
+        cmocka_unit_test(test_who_gives_way_is_suspended_over_a_crash),
+        cmocka_unit_test(test_who_gives_way_for_its_cpu_is_stopped),
+        cmocka_unit_test(test_who_is_moved_is_not_suspended),
         cmocka_unit_test(test_what_stands_later_in_a_plan_counts),
         cmocka_unit_test(test_a_bad_plan_is_named),
         cmocka_unit_test(test_only_what_matters_is_left),
