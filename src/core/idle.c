@@ -5,8 +5,9 @@
  * The engine tells when it last saw each sign of life (core/engine_port.h). Three levels follow:
  * active (a GPU is used), quiet (no GPU, but CPU, output or people), idle (none of these). A rule
  * goes by all signs or by the GPU alone; what cannot be seen is a sign of life. Nothing happens
- * without two warnings, and nothing while somebody has asked for more time. After a start of the
- * server all signs count as just seen; extensions are stored.
+ * without two warnings, each its full time ahead: one that comes late, after a stall or under a
+ * rule made shorter, puts off what it warns of. Nothing happens while somebody has asked for more
+ * time. After a start of the server all signs count as just seen; extensions are stored.
  */
 #include "core/internal.h"
 
@@ -56,6 +57,11 @@ static int64_t last_sign(const struct core_workload *w, const struct model_idle_
 static int64_t least(int64_t a, int64_t b)
 {
     return a < b ? a : b;
+}
+
+static int64_t most(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
 }
 
 /* "no sign of life for 45m (the last was output)" */
@@ -136,18 +142,21 @@ static void judge(struct core *core, struct core_workload *w)
     after_ms = rule->after_ms;
     last_ms = last_sign(w, rule, &last);
     due_ms = qty_add_sat(last_ms, after_ms);
-    due_ms = due_ms > w->extended_ms ? due_ms : w->extended_ms;
+    due_ms = most(due_ms, w->extended_ms);
     before_ms[0] = least(WARN_FIRST_MS, after_ms / 2);
     before_ms[1] = least(WARN_LAST_MS, after_ms / 5);
+    if (w->idle_step > 0)
+        due_ms = most(due_ms, w->idle_told_ms + before_ms[w->idle_step - 1]);
     while (step < 3 && core->now_ms >= due_ms - before_ms[step])
         step++;
     if (step == 0)
         lives(core, w);
     if (step <= w->idle_step)
         return;
-    w->idle_step = (uint8_t)step;
+    step = ++w->idle_step;
+    w->idle_told_ms = core->now_ms;
     if (step < 3)
-        warn(core, w, rule, last_ms, last, due_ms);
+        warn(core, w, rule, last_ms, last, most(due_ms, core->now_ms + before_ms[step - 1]));
     else
         act(core, w, rule, last_ms, last);
 }

@@ -91,7 +91,8 @@ struct core_workload {
     int64_t signal_ms[MODEL_SIGNAL_COUNT]; /* when each sign of life was last seen; see idle.c */
     int64_t extended_ms;                   /* until then it may be idle */
     uint8_t idle_step;                     /* 1, 2: warned; 3: acted upon */
-    bool asleep; /* the scheduler knows it in two parts; see suspend.c */
+    int64_t idle_told_ms;                  /* when idle_step was reached */
+    bool asleep;                           /* the scheduler knows it in two parts; see suspend.c */
     int32_t restarts, failures, refusals;
     int32_t running, ended; /* tasks that hold devices; tasks in a final state */
     int32_t stopping;       /* of the running, those that have been asked to stop */

@@ -4,6 +4,7 @@
 """What becomes of workloads that hold GPUs and do nothing."""
 import os
 import sys
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import tap  # noqa: E402
@@ -104,6 +105,20 @@ def test_more_time_can_be_asked_for_and_outlives_the_server():
     server.wait_state(ids["other"], "suspended")
     equal(state("lab"), "running")
     equal(len(events("lab", "workload.extended")), 1)
+
+
+def test_a_rule_made_shorter_still_warns_twice():
+    server.allot("team", "set", "research", "--idle", "job=1h:stop")
+    submit("patient", "import time; time.sleep(600)")
+    server.wait_state(ids["patient"], "running")
+    time.sleep(12)
+    equal(events("patient", "workload.idle"), [])
+    server.allot("team", "set", "research", "--idle", "job=10s:stop")
+    server.wait_state(ids["patient"], "cancelled")
+    told = [e["message"] for e in events("patient", "workload.idle")]
+    equal(len(told), 2, f"{told}")
+    expect("stopped in 5s" in " ".join(told), f"{told}")
+    expect("stopped in 2s" in " ".join(told), f"{told}")
 
 
 def test_extensions_have_their_bounds():
