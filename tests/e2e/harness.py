@@ -143,7 +143,7 @@ class Server:
 
         def address():
             if self.process.poll() is not None:
-                raise Failure(f"the server ended with {self.process.returncode}:\n{self.log()}")
+                raise Failure(self.fate())
             with open(self.log_path, "rb") as f:
                 f.seek(before)
                 found = re.search(rb"address\s+(http://\S+)", f.read())
@@ -152,7 +152,16 @@ class Server:
         wait_for("the server to answer", lambda: self.alive(), seconds)
         self.token = open(os.path.join(self.data, "admin-token")).read().strip()
 
+    def fate(self):
+        """Whether the server runs, for who has got no answer."""
+        code = self.process.poll()
+        if code is None:
+            return "the server runs"
+        return f"the server ended with {code}:\n{self.log()[-2000:]}"
+
     def alive(self):
+        if self.process.poll() is not None:
+            raise Failure(self.fate())
         try:
             return self.call("GET", "/v1/healthz", token=None).status == 200
         except OSError:
@@ -208,6 +217,8 @@ class Server:
             connection.request(method, path, body, head)
             reply = connection.getresponse()
             return Answer(reply.status, dict(reply.getheaders()), reply.read())
+        except ConnectionRefusedError as error:
+            raise ConnectionRefusedError(f"{error}; {self.fate()}") from None
         finally:
             connection.close()
 

@@ -171,14 +171,45 @@ static void stop(int64_t grace_ms)
     engine_local_ops()->stop(f->engine, TASK, grace_ms);
 }
 
-/* Returns when the supervisor, asleep before, has dealt with it. */
+/* Returns when the engine has handled all that it was asked to before. */
+static void wait_for_engine(void)
+{
+    int64_t until = clock_boot_ms() + FIXTURE_WAIT_MS;
+    int before = fixture_count(f, NULL, ENGINE_RECONCILED);
+
+    fixture_reconcile(f, (const char *const[]){TASK}, 1);
+    while (fixture_count(f, NULL, ENGINE_RECONCILED) == before) {
+        assert_true(clock_boot_ms() < until);
+        fixture_sleep_ms(1);
+    }
+}
+
+/* Asleep for ten looks on end: it waits in its loop, not on its way there. */
+static bool is_settled(int pid)
+{
+    int64_t sleeps = sleeps_of(pid);
+
+    for (int i = 0; i < 10; i++) {
+        if (state_of(pid) != 'S' || sleeps_of(pid) != sleeps)
+            return false;
+        fixture_sleep_ms(2);
+    }
+    return true;
+}
+
+/* Returns when the supervisor has dealt with it: the word awaits it when it goes on. */
 static void stop_and_see(int64_t grace_ms)
 {
     int supervisor = fixture_supervisor(f, TASK);
-    int64_t before = sleeps_of(supervisor);
+    int64_t paused;
 
+    wait_until(is_settled, supervisor, "the supervisor to wait for what comes");
+    pause_process(supervisor);
     stop(grace_ms);
-    while (!is_dead(supervisor) && (sleeps_of(supervisor) <= before || state_of(supervisor) != 'S'))
+    wait_for_engine();
+    paused = sleeps_of(supervisor);
+    kill(supervisor, SIGCONT);
+    while (!is_dead(supervisor) && (sleeps_of(supervisor) <= paused || state_of(supervisor) != 'S'))
         fixture_sleep_ms(1);
 }
 
@@ -268,8 +299,7 @@ static struct seen stop_unseen(const char *script, bool to_its_end, int64_t grac
     if (to_its_end)
         wait_until(is_dead, monitor, "the sandbox to end");
     stop(grace_ms);
-    fixture_reconcile(f, (const char *const[]){TASK}, 1); /* handled after the stop */
-    fixture_wait(f, NULL, ENGINE_RECONCILED);
+    wait_for_engine();
     kill(supervisor, SIGCONT);
     return its_end();
 }
