@@ -25,6 +25,8 @@
 #include "base/err.h"
 #include "core/store_port.h"
 #include "model/explanation.h"
+#include "model/node.h"
+#include "model/reading.h"
 #include "model/team.h"
 #include "model/user.h"
 #include "model/workload.h"
@@ -46,6 +48,7 @@ enum core_command_kind {
     CORE_TOKEN_CREATE,     /* in: token (hash, user, label, expires); out: token.id */
     CORE_TOKEN_DELETE,     /* in: id */
     CORE_TEAM_USAGE,       /* out: team_usage[] of every team */
+    CORE_METRICS,          /* out: team_usage[] of every team, nodes[] with what drivers say */
     CORE_STATUS            /* out: status_report: is the store writable, counts, ... */
 };
 
@@ -66,11 +69,22 @@ struct core_team_usage {
     const char *name;
     int64_t used[MODEL_RESOURCE_COUNT], demand[MODEL_RESOURCE_COUNT];
     int64_t share[MODEL_RESOURCE_COUNT], entitled[MODEL_RESOURCE_COUNT];
+    int64_t guarantee[MODEL_RESOURCE_COUNT], limit[MODEL_RESOURCE_COUNT]; /* as stated */
     uint32_t pending, running; /* workloads */
+    uint32_t workloads[MODEL_WORKLOAD_STATE_COUNT][MODEL_CLASS_COUNT]; /* its own, live ones */
     int64_t past_gpu_ms;       /* decayed use, in GPUs x milliseconds */
     int32_t bias_milli;        /* of its weight for GPUs, by past use; 1000 = as stated */
     const struct core_type_usage *types; /* that it states a quota of */
     int32_t type_count;
+};
+
+struct core_node_metrics {
+    uint64_t id;
+    const char *name;
+    enum model_node_state state;
+    bool drained;
+    const struct model_reading *readings; /* by device; of those that the driver tells of */
+    int32_t reading_count;                /* 0: nothing recent is known */
 };
 
 struct core_status {
@@ -120,6 +134,8 @@ struct core_command {
     int32_t *ret_stopping; /* tasks of what runs that have been asked to stop, to start again */
     struct core_team_usage *ret_team_usage;
     size_t ret_team_count;
+    struct core_node_metrics *ret_nodes; /* by name */
+    size_t ret_node_count;
     struct core_status ret_status;
 };
 

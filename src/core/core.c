@@ -56,6 +56,9 @@ static void host_event(void *host, const struct engine_event *event)
     m->event = *event;
     m->event.intent = arena_strdup(&m->arena, event->intent);
     m->event.message = arena_strdup(&m->arena, event->message);
+    m->event.node_name = arena_strdup(&m->arena, event->node_name);
+    m->event.readings = arena_memdup(&m->arena, event->readings,
+                                     sizeof(*event->readings) * (size_t)event->reading_count);
     if (event->node) {
         struct strbuf text = STRBUF_INIT;
         struct json_writer w;
@@ -119,6 +122,7 @@ static const struct command_rule rules[] = {
     [CORE_TOKEN_CREATE] = {core_command_token_create, true, true},
     [CORE_TOKEN_DELETE] = {core_command_token_delete, true, false},
     [CORE_TEAM_USAGE] = {core_command_team_usage, false, false},
+    [CORE_METRICS] = {core_command_metrics, false, false},
     [CORE_STATUS] = {core_command_status, false, false},
 };
 

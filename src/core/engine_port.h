@@ -34,6 +34,7 @@
 #include "base/err.h"
 #include "model/idle.h"
 #include "model/node.h"
+#include "model/reading.h"
 #include "model/task.h"
 #include "model/workload.h"
 
@@ -64,6 +65,7 @@ struct engine_intent {
 
 enum engine_event_kind {
     ENGINE_NODE,       /* a node and its devices: new or changed */
+    ENGINE_READINGS,   /* what the driver says of a node's devices, every few seconds */
     ENGINE_STARTED,    /* the command runs */
     ENGINE_EXITED,     /* it has ended and everything of it is gone */
     ENGINE_LOST,       /* ended without an exit record (supervisor or node died); all is gone */
@@ -77,9 +79,13 @@ enum engine_event_kind {
 
 struct engine_event {
     enum engine_event_kind kind;
-    const char *intent;            /* all but NODE and RECONCILED */
+    const char *intent;            /* all but NODE, READINGS and RECONCILED */
     int64_t boot_ms;               /* when it happened */
     const struct model_node *node; /* NODE */
+    /* READINGS: of the node of that name, all that are known of. */
+    const char *node_name;
+    const struct model_reading *readings;
+    int32_t reading_count;
     int32_t exit_code;             /* EXITED: 0..255, 128 + signal when killed */
     int32_t exit_signal;           /* EXITED: 0 = by itself */
     bool lasting;                  /* REFUSED: trying again would not help */

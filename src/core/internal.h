@@ -15,7 +15,8 @@
  * load.c start-up; past.c past use over a restart; access.c who may; team.c, user.c, node.c,
  * submit.c, stop.c, status.c commands; suspend.c workloads that sleep; idle.c such as do nothing;
  * task.c transitions of tasks; workload.c what follows for the workload; report.c engine events;
- * decide.c scheduler decisions; explain.c; verify.c; describe.c.
+ * reading.c what drivers say of devices; decide.c scheduler decisions; explain.c; verify.c;
+ * describe.c.
  */
 #ifndef ALLOT_CORE_INTERNAL_H
 #define ALLOT_CORE_INTERNAL_H
@@ -57,6 +58,9 @@ struct core_node {
     struct arena arena;
     char *json;    /* of the machine alone, to see changes */
     bool outdated; /* it reports other devices, which cannot be taken over yet: it stays drained */
+    struct model_reading *readings; /* the last; owned. See reading.c */
+    int32_t reading_count;
+    int64_t readings_ms; /* when */
 };
 
 struct core_task {
@@ -287,6 +291,7 @@ int core_command_user_delete(struct core *core, struct core_command *c);
 int core_command_token_create(struct core *core, struct core_command *c);
 int core_command_token_delete(struct core *core, struct core_command *c);
 int core_command_team_usage(struct core *core, struct core_command *c);
+int core_command_metrics(struct core *core, struct core_command *c);
 int core_command_status(struct core *core, struct core_command *c);
 void core_command_finish(struct core_command *c, int status);
 int core_command_record_reply(struct core *core, struct core_command *c, struct core_entry *entry);
@@ -306,6 +311,13 @@ void core_node_report(struct core *core, const struct model_node *report);
 struct core_node *core_node_add(struct core *core, const struct model_node *row);
 int core_node_to_sched(struct core *core, const struct core_node *n);
 void core_node_free(struct core_node *n);
+
+/* ---- reading.c -------------------------------------------------------------------------- */
+
+/* EVENT is a READINGS; of a node that is not known it is nothing. */
+void core_reading_take(struct core *core, const struct engine_event *event);
+/* Nodes with their last readings, by name, into C. */
+void core_reading_list(struct core *core, struct core_command *c);
 
 /* ---- workload.c, task.c ----------------------------------------------------------------- */
 

@@ -16,6 +16,7 @@ void core_node_free(struct core_node *n)
         return;
     arena_done(&n->arena);
     free(n->json);
+    free(n->readings);
     free(n);
 }
 

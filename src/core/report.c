@@ -334,19 +334,31 @@ static void usage(struct core *core, struct subject *s, const struct engine_even
     core_record_allocation(core, a);
 }
 
+/* What is not about a task: true if EVENT is that. */
+static bool about_no_task(struct core *core, const struct engine_event *event)
+{
+    switch (event->kind) {
+    case ENGINE_NODE:
+        core_node_report(core, event->node);
+        return true;
+    case ENGINE_READINGS:
+        core_reading_take(core, event);
+        return true;
+    case ENGINE_RECONCILED:
+        core->reconciled = true;
+        core->dirty = true;
+        return true;
+    default:
+        return false;
+    }
+}
+
 void core_report_handle(struct core *core, const struct engine_event *event)
 {
     struct subject s;
 
-    if (event->kind == ENGINE_NODE) {
-        core_node_report(core, event->node);
+    if (about_no_task(core, event))
         return;
-    }
-    if (event->kind == ENGINE_RECONCILED) {
-        core->reconciled = true;
-        core->dirty = true;
-        return;
-    }
     if (!find(core, event->intent, &s)) {
         if (event->kind == ENGINE_EXITED || event->kind == ENGINE_LOST ||
             event->kind == ENGINE_REFUSED)
@@ -380,6 +392,7 @@ void core_report_handle(struct core *core, const struct engine_event *event)
         refused(core, &s, event);
         break;
     case ENGINE_NODE:
+    case ENGINE_READINGS:
     case ENGINE_RECONCILED:
         return;
     }

@@ -67,6 +67,7 @@ static void count_workloads(const struct core_team *t, struct core_team_usage *u
     size_t it = 0;
 
     while ((w = map_next(&t->names, &it)) != NULL) {
+        u->workloads[w->state][w->shape->model->class_]++;
         if (w->state == MODEL_WORKLOAD_PENDING)
             u->pending++;
         else
@@ -74,7 +75,7 @@ static void count_workloads(const struct core_team *t, struct core_team_usage *u
     }
 }
 
-int core_command_team_usage(struct core *core, struct core_command *c)
+static void list_usage(struct core *core, struct core_command *c)
 {
     struct core_team_usage *rows =
         arena_new_array(&c->arena, struct core_team_usage, core->teams.len);
@@ -83,6 +84,8 @@ int core_command_team_usage(struct core *core, struct core_command *c)
 
     while ((t = map_next(&core->teams, &it)) != NULL) {
         rows[n].name = arena_strdup(&c->arena, t->row.name);
+        memcpy(rows[n].guarantee, t->row.guarantee, sizeof(rows[n].guarantee));
+        memcpy(rows[n].limit, t->row.limit, sizeof(rows[n].limit));
         copy_usage(core, t, &rows[n]);
         copy_types(core, t, &c->arena, &rows[n]);
         count_workloads(t, &rows[n]);
@@ -91,6 +94,19 @@ int core_command_team_usage(struct core *core, struct core_command *c)
     qsort(rows, n, sizeof(*rows), by_name);
     c->ret_team_usage = rows;
     c->ret_team_count = n;
+}
+
+int core_command_team_usage(struct core *core, struct core_command *c)
+{
+    list_usage(core, c);
+    core_command_finish(c, 0);
+    return 0;
+}
+
+int core_command_metrics(struct core *core, struct core_command *c)
+{
+    list_usage(core, c);
+    core_reading_list(core, c);
     core_command_finish(c, 0);
     return 0;
 }

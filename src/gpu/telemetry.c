@@ -52,6 +52,8 @@ static int find_device(const struct nvml *n, uint32_t index, struct device *d, s
     if (r < 0)
         return r;
     d->reading.minor = (int32_t)minor;
+    if (n->name(d->handle, d->reading.name, sizeof(d->reading.name)) != NVML_OK)
+        d->reading.name[0] = '\0';
     if (n->pci && n->pci(d->handle, &pci) == NVML_OK)
         snprintf(d->reading.pci_bus_id, sizeof(d->reading.pci_bus_id), "%.*s",
                  (int)sizeof(pci.bus_id), pci.bus_id);

@@ -38,6 +38,7 @@
 struct gpu_device_reading {
     char uuid[48];
     char pci_bus_id[32]; /* "" when not known */
+    char name[96];       /* of the product */
     int32_t minor;       /* N of /dev/nvidiaN */
     int64_t read_ms;     /* when, 0 = never */
     int32_t busy_percent;

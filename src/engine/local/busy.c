@@ -220,3 +220,51 @@ int64_t busy_memory(const struct busy_meter *m, const char *uuid, const struct c
                 sum += p[i].memory_bytes;
     return sum;
 }
+
+/* ---- what the host hears of the devices ----------------------------------------------------- */
+
+static void fill_reading(struct model_reading *r, int32_t device,
+                         const struct gpu_device_reading *g)
+{
+    *r = (struct model_reading){.device = device,
+                                .minor = g->minor,
+                                .busy_percent = g->busy_percent,
+                                .memory_busy_percent = g->memory_busy_percent,
+                                .memory_used = g->memory_used,
+                                .memory_free = g->memory_free,
+                                .memory_reserved = g->memory_reserved,
+                                .power_mw = g->power_mw,
+                                .energy_mj = g->energy_mj,
+                                .temperature_c = g->temperature_c,
+                                .sm_clock_mhz = g->sm_clock_mhz,
+                                .memory_clock_mhz = g->memory_clock_mhz};
+    snprintf(r->uuid, sizeof(r->uuid), "%s", g->uuid);
+    snprintf(r->pci_bus_id, sizeof(r->pci_bus_id), "%s", g->pci_bus_id);
+    snprintf(r->name, sizeof(r->name), "%s", g->name);
+}
+
+/* Slices of devices are not among what the driver tells of. */
+void busy_report(struct engine_local *e)
+{
+    struct engine_event ev = {
+        .kind = ENGINE_READINGS, .boot_ms = clock_boot_ms(), .node_name = e->node.name};
+    _cleanup_free_ struct model_reading *readings = NULL;
+
+    if (e->meter == NULL)
+        return;
+    readings = calloc((size_t)e->devices.count, sizeof(*readings));
+    if (readings == NULL)
+        abort();
+    for (int32_t i = 0; i < e->devices.count; i++) {
+        char uuid[GPU_UUID_TEXT];
+        int32_t d;
+
+        share_uuid(&e->devices.devices[i], uuid);
+        d = device_of(e->meter, uuid);
+        if (d >= 0)
+            fill_reading(&readings[ev.reading_count++], i,
+                         gpu_telemetry_device(e->meter->telemetry, d));
+    }
+    ev.readings = readings;
+    e->host.event(e->host.host, &ev);
+}

@@ -136,8 +136,10 @@ static void timer_ready(struct engine_local *e, struct watch *w)
     if (read(e->timer, &count, sizeof(count)) != (ssize_t)sizeof(count))
         return;
     busy_measure(e);
-    if (e->meter == NULL || ++e->ticks % (USAGE_PERIOD_S / MEASURE_PERIOD_S) == 0)
-        watch_usage(e);
+    if (e->meter && ++e->ticks % (USAGE_PERIOD_S / MEASURE_PERIOD_S) != 0)
+        return;
+    watch_usage(e);
+    busy_report(e);
 }
 
 /* One event a turn: what one handler frees, no other event of the same turn can point to. */

@@ -39,6 +39,7 @@
 #include "engine/local/image.h"
 #include "engine/local/worker.h"
 #include "gpu/gpu.h"
+#include "gpu/uuid.h"
 #include "model/task.h"
 
 #define ENGINE_PULLERS 4 /* threads that fetch images */
@@ -206,7 +207,7 @@ struct engine_local {
     int epoll, timer; /* timer: for usage */
     uint32_t ticks;   /* of it */
     int tasks_fd, ended_fd;
-    struct busy_meter *meter; /* of real devices; NULL = none */
+    struct busy_meter *meter; /* NULL = no driver tells of the devices */
     struct watch on_queue, on_timer;
     struct map tasks;                  /* struct local_task by intent */
     VEC(struct local_task *) adopting; /* in ADOPTING: tried again at short intervals */
@@ -253,6 +254,8 @@ int launch_compose(const struct engine_local *e, const struct engine_start *star
                    struct strbuf *record, struct err *err);
 
 /* share.c */
+/* What the driver calls D, real or simulated. */
+void share_uuid(const struct model_device *d, char ret_text[GPU_UUID_TEXT]);
 /* Finds driver and shim, once it is known whether there are sandboxes; the node says so. */
 void share_find(struct engine_local *e);
 /* Does START, in an IMAGE or on the machine's root, get a driver put into its sandbox? */
@@ -356,6 +359,8 @@ void busy_close(struct engine_local *e);
 /* Reads the driver's figures: measures the running tasks on real devices, and lets the supervisors
  * of those that share some compare the memory that they have charged. */
 void busy_measure(struct engine_local *e);
+/* Tells the host what the driver said last of the devices of the node. */
+void busy_report(struct engine_local *e);
 /* Memory that the processes PIDS hold of the device UUID, as the driver says. -1: not known. */
 int64_t busy_memory(const struct busy_meter *m, const char *uuid, const struct cgroup_pids *pids);
 /* The same of T if its devices are simulated: it has used CPU_NS until NOW_MS. */

@@ -43,7 +43,7 @@
 /* ---- simulated devices ---------------------------------------------------------------------- */
 
 /* Simulated devices have names; the driver's numbers for them are made of these. */
-static void uuid_text(const struct model_device *d, char ret_text[GPU_UUID_TEXT])
+void share_uuid(const struct model_device *d, char ret_text[GPU_UUID_TEXT])
 {
     uint64_t halves[2];
     uint8_t uuid[16];
@@ -127,7 +127,7 @@ static const char *find_simulated(struct engine_local *e)
         const struct model_device *d = &e->devices.devices[i];
         char uuid[GPU_UUID_TEXT];
 
-        uuid_text(d, uuid);
+        share_uuid(d, uuid);
         argv[n++] = "--device";
         argv[n++] = arena_printf(&e->arena, "%s,%" PRId64 ",%s", uuid, d->memory_bytes, d->type);
     }
@@ -242,7 +242,7 @@ void share_compose(const struct engine_local *e, const struct engine_start *star
         char uuid[GPU_UUID_TEXT];
         int64_t bytes, milli = part_of(start->request, d, &bytes);
 
-        uuid_text(d, uuid);
+        share_uuid(d, uuid);
         strbuf_addf(record, "share=%s %" PRIu64 " %" PRId64 " %" PRId64, uuid,
                     milli < WHOLE ? (uint64_t)bytes : SHARE_NO_LIMIT, milli,
                     d->simulated ? SIM_CONTEXT_BYTES : CONTEXT_BYTES);
@@ -268,7 +268,7 @@ void share_visible(const struct engine_local *e, const struct engine_start *star
 
         if (d->simulated && e->settings.driver_path == NULL)
             continue;
-        uuid_text(d, uuid);
+        share_uuid(d, uuid);
         strbuf_addf(ret_uuids, "%s%s", ret_uuids->len ? "," : "", uuid);
     }
 }

@@ -43,6 +43,10 @@ static void on_event(void *host, const struct engine_event *ev)
         snprintf(s.isolation, sizeof(s.isolation), "%s", ev->node->isolation);
         s.devices = ev->node->device_count;
     }
+    if (ev->kind == ENGINE_READINGS) {
+        s.devices = ev->reading_count;
+        s.used = ev->reading_count > 0 ? ev->readings[0].memory_used : -1;
+    }
     pthread_mutex_lock(&f->lock);
     vec_push(&f->events, s);
     pthread_cond_broadcast(&f->more);

@@ -26,7 +26,8 @@ struct seen {
     bool stopped;
     char message[1024];
     char limits[64], isolation[256]; /* NODE */
-    int32_t devices;
+    int32_t devices; /* NODE, READINGS */
+    int64_t used;    /* READINGS: bytes of the first device */
 };
 
 struct fixture {

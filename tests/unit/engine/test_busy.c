@@ -102,6 +102,24 @@ static void sums_go_on_after_a_restart(void **state)
     assert_true(s.busy_ns - intent.busy_ns <= s.known_ns - intent.known_ns);
 }
 
+/* As the driver has them, of all devices of the node, by index. */
+static void what_the_driver_says_is_reported(void **state)
+{
+    struct seen s;
+
+    NEED_ROOT();
+    driven_up(f, DBL_TIMESLICE);
+    s = fixture_wait(f, NULL, ENGINE_READINGS);
+    assert_int_equal(s.devices, fixture_wait(f, NULL, ENGINE_NODE).devices);
+    assert_true(s.used == 0);
+    driven_begin(f, 1, "./gpu_worker 0 1000", 0, 1000);
+    fixture_wait_log(f, "1.0.0", "ready");
+    do {
+        fixture_clear(f);
+        s = fixture_wait(f, NULL, ENGINE_READINGS);
+    } while (s.used < INT64_C(1000) << 20);
+}
+
 /* 80 GiB: a quarter is 20, of which a context is taken to have 500 MiB. */
 static void a_part_of_a_device_is_no_more(void **state)
 {
@@ -139,6 +157,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(whoever_keeps_a_device_busy_is_charged, set_up, tear_down),
         cmocka_unit_test_setup_teardown(clients_of_mps_are_not_known, set_up, tear_down),
         cmocka_unit_test_setup_teardown(sums_go_on_after_a_restart, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_the_driver_says_is_reported, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_part_of_a_device_is_no_more, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_machines_own_driver_is_covered, set_up, tear_down),
     };
