@@ -304,6 +304,8 @@ void handle_node_maintenance(struct api_call *call);
 void handle_node_maintenance_end(struct api_call *call);
 /* usage.c */
 void handle_usage(struct api_call *call);
+/* metrics.c */
+void handle_metrics(struct api_call *call);
 /* history.c */
 void handle_history(struct api_call *call);
 /* events.c */

@@ -183,6 +183,10 @@ static const struct api_route routes[] = {
      "what 'allot sim whatif' replays. For administrators, and users who see all teams. The line "
      "with 'end' is the last; without it the answer is not complete.",
      API_AUTH_USER, handle_history, NULL, "HistoryLine", "application/x-ndjson", .status = 200},
+    {"GET", "/metrics", "getMetrics",
+     "Devices, teams, workloads and nodes in the text format of Prometheus. Who does not see all "
+     "teams sees what concerns its own.",
+     API_AUTH_USER, handle_metrics, NULL, "Text", "text/plain", .status = 200},
     {"GET", "/v1/events", "streamEvents",
      "Events as a stream, or as a page with 'Accept: application/json', 'after' or 'limit'.",
      API_AUTH_USER, handle_events, NULL, "EventList", .status = 200, .params = event_params,

@@ -233,3 +233,15 @@ bool engine_double_exit(struct engine_double *e, const char *intent, int code)
 {
     return end(e, intent, code, false);
 }
+
+void engine_double_read(struct engine_double *e, const char *node,
+                        const struct model_reading *readings, int32_t count, int64_t age_ms)
+{
+    struct engine_event event = {.kind = ENGINE_READINGS,
+                                 .boot_ms = clock_boot_ms() - age_ms,
+                                 .node_name = node,
+                                 .readings = readings,
+                                 .reading_count = count};
+
+    e->host.event(e->host.host, &event);
+}

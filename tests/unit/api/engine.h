@@ -22,6 +22,9 @@ void engine_double_destroy(struct engine_double *e);
 /* Appends to the log of an attempt, forgets its beginning, ends it (false: it does not run). */
 void engine_double_log(struct engine_double *e, const char *intent, const char *data);
 void engine_double_rotate(struct engine_double *e, const char *intent, int64_t begin);
+/* Says READINGS of devices of NODE, AGE_MS ago. */
+void engine_double_read(struct engine_double *e, const char *node,
+                        const struct model_reading *readings, int32_t count, int64_t age_ms);
 bool engine_double_exit(struct engine_double *e, const char *intent, int code);
 
 #endif
