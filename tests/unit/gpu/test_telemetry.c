@@ -160,6 +160,7 @@ static void figures_of_the_moment(struct dbl_shared *sh)
     dbl_advance(sh, WINDOW_MS * MS_NS);
     read_now(t, sh);
     CHECK(strncmp(g->uuid, "GPU-", 4) == 0 && strlen(g->uuid) == 40);
+    CHECK(g->name[0] != 0);
     CHECK(strchr(g->pci_bus_id, ':') != NULL);
     SAME(g->minor, 0);
     SAME(g->busy_percent, 100);
