@@ -46,10 +46,6 @@ int gpu_sim_inventory(const char *spec, struct arena *arena, struct gpu_inventor
 /* Real devices alone. -ENOENT: no driver answers. -EIO: it answers with an error. */
 int gpu_nvml_inventory(struct arena *arena, struct gpu_inventory *ret_inventory, struct err *err);
 
-/* The driver's library NAME ("libcuda.so.1") as programs of this machine find it, links resolved,
- * in ARENA; NULL: there is none. */
-const char *gpu_driver_library(const char *name, struct arena *arena);
-
 /*
  * Busy time of simulated devices: min(CPU_NS, GPU_MILLI * ELAPSED_NS / 1000), never negative.
  * 0 when no device is held.

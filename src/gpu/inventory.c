@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpu/gpu.h"
 
-#include <dlfcn.h>
 #include <errno.h>
-#include <limits.h>
-#include <link.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/qty.h"
@@ -53,21 +49,6 @@ int gpu_inventory(const char *spec, struct arena *arena, struct gpu_inventory *r
         *ret_inventory = sim;
     }
     return 0;
-}
-
-const char *gpu_driver_library(const char *name, struct arena *arena)
-{
-    void *library = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
-    const char *path = NULL;
-    struct link_map *map;
-    char real[PATH_MAX];
-
-    if (library == NULL)
-        return NULL;
-    if (dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 && realpath(map->l_name, real))
-        path = arena_strdup(arena, real);
-    dlclose(library);
-    return path;
 }
 
 int64_t gpu_sim_busy_ns(int64_t cpu_ns, int64_t gpu_milli, int64_t elapsed_ns)

@@ -183,6 +183,7 @@ struct settings {
     const char *driver_path; /* libcuda.so.1 of the devices, NULL = none is shown to tasks */
     const char *sim_file;    /* what the driver of simulated devices keeps them in, or NULL */
     const char *nvml_path;   /* its libnvidia-ml.so.1, or NULL */
+    const char *const *companions; /* libraries that the driver loads, or NULL */
     const char *boards_dir; /* where tasks on one device take turns: gpu/turns.h */
     const char *shim_path;   /* NULL = parts of devices are not enforced */
     const char *nvml_shim_path; /* NULL = monitors in tasks show whole devices */

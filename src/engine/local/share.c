@@ -30,6 +30,7 @@
 #include "engine/local/record.h"
 #include "engine/local/tool.h"
 #include "gpu/backends.h"
+#include "gpu/driver.h"
 #include "gpu/uuid.h"
 
 #define SIM_FILE "simulated-gpus."
@@ -161,6 +162,7 @@ static const char *find(struct engine_local *e)
         return reason;
     if (s->driver_path == NULL)
         return "the driver's libcuda.so.1 was not found";
+    s->companions = gpu_driver_companions(s->driver_path, &e->arena);
     return s->shim_path ? NULL : "'liballot-share.so' is not installed beside allot";
 }
 
@@ -227,6 +229,8 @@ void share_compose(const struct engine_local *e, const struct engine_start *star
     record_add(record, "driver", s->driver_path);
     record_add(record, "driver_file", s->sim_file);
     record_add(record, "nvml", s->nvml_path);
+    for (const char *const *c = s->companions; c && *c; c++)
+        record_add(record, "companion", *c);
     if (!is_shared(e, start))
         return;
     record_add(record, "shim", s->shim_path);

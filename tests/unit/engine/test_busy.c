@@ -145,10 +145,12 @@ static void the_machines_own_driver_is_covered(void **state)
     f->workloads[1].env[2] = (struct model_pair){"DRIVER", getenv("ALLOT_CUDA_LIBRARY")};
     driven_begin(f, 1,
                  "cd /run/allot/gpu; cmp $DRIVER lib/libcuda.so.1 && ! cmp -s $DRIVER libcuda.so &&"
-                 " echo covered",
+                 " echo covered; cd lib; echo *",
                  0, 500);
     fixture_wait(f, "1.0.0", ENGINE_EXITED);
-    assert_string_equal(fixture_log(f, "1.0.0"), "covered\n");
+    assert_string_equal(fixture_log(f, "1.0.0"),
+                        "covered\n"
+                        "libcuda.so.1 libnvidia-ml.so.1 libnvidia-ptxjitcompiler.so.1\n");
 }
 
 int main(void)

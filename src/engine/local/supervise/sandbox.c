@@ -106,7 +106,8 @@ static void add_library(struct build *b, const char *library, const char *at, co
 /* Where programs find the driver of their devices, and the shims find what belongs to it. */
 static void add_driver(struct build *b, const char *driver)
 {
-    const char *file = field(b, "driver_file"), *nvml = field(b, "nvml");
+    const char *file = field(b, "driver_file"), *nvml = field(b, "nvml"), *v;
+    size_t it = 0;
 
     add2(b, "--perms", "0755");
     add2(b, "--dir", SHARE_FOLDER "/lib");
@@ -115,6 +116,9 @@ static void add_driver(struct build *b, const char *driver)
     if (nvml)
         add_library(b, nvml, SHARE_FOLDER "/lib/libnvidia-ml.so.1", field(b, "nvml_shim"),
                     SHARE_NVML, field(b, "nvml_over"));
+    while ((v = record_next(b->s->data, b->s->len, "companion", &it)))
+        add3(b, "--ro-bind", v,
+             arena_printf(&b->arena, SHARE_FOLDER "/lib%s", strrchr(v, '/')));
     if (file)
         add3(b, "--bind", file, SHARE_FOLDER "/devices");
     if (field(b, "shim"))
