@@ -3,6 +3,7 @@
  * Programs in front of the shim, the simulated driver behind it, and the owner of the region
  * beside: what the driver says is the truth that limits are judged by.
  */
+#include <stdatomic.h>
 #include <sys/resource.h>
 #include <sys/time.h>
 
@@ -241,6 +242,115 @@ ALONE(the_killed_give_back)
         CHECK(waitpid(pid, NULL, 0) == pid);
         serve(m, 0, 5, NULL);
         CHECK(gpu_region_held(m->region, 0) == 0);
+    }
+    end_machine(m);
+}
+
+#define SIBLINGS 3 /* contexts take the rest */
+#define KILLS 200  /* unless SHARE_KILLS says how many */
+
+static _Atomic uint64_t *rounds; /* of each sibling's place, since ever */
+
+static void race_for_ever(struct machine *m, int place)
+{
+    cu_devptr kept[16] = {0};
+    size_t left, total;
+    struct rng rng;
+
+    begin();
+    rng_seed(&rng, (uint64_t)getpid());
+    for (;;) {
+        cu_devptr *one = &kept[rng_below(&rng, 16)];
+        size_t bytes = 512 * (1 + rng_below(&rng, 4096));
+        if (*one)
+            CHECK(CU(cuMemFree_v2)(*one) == CU_OK);
+        if (*one || (rng_below(&rng, 2) ? CU(cuMemAlloc_v2)(one, bytes)
+                                        : CU(cuMemAllocManaged)(one, bytes, 1)) != CU_OK)
+            *one = 0;
+        CHECK(CU(cuMemGetInfo_v2)(&left, &total) == CU_OK && total == LIMIT);
+        CHECK(dbl_bytes(m->driver, 0, DBL_KINDS) <= LIMIT);
+        atomic_fetch_add(&rounds[place], 1);
+    }
+}
+
+static pid_t sibling(struct machine *m, int place)
+{
+    fflush(NULL);
+    pid_t pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0)
+        race_for_ever(m, place);
+    return pid;
+}
+
+static void kill_sibling(pid_t pid)
+{
+    int status;
+
+    kill(pid, SIGKILL);
+    CHECK(waitpid(pid, &status, 0) == pid);
+    CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+}
+
+/* Each goes on, whatever the one that was killed had in its hands. */
+static void expect_progress(struct machine *m, int but)
+{
+    for (int i = 0; i < SIBLINGS; i++) {
+        uint64_t before = rounds[i];
+        for (int ms = 0; i != but && rounds[i] == before; ms++) {
+            CHECK(ms < 60000);
+            serve(m, 0, 1, NULL);
+        }
+    }
+}
+
+static void expect_nothing_left(struct machine *m)
+{
+    for (int ms = 0; gpu_region_held(m->region, 0) > 0 || gpu_region_processes(m->region) > 0 ||
+                     dbl_bytes(m->driver, 0, DBL_KINDS) > 0;
+         ms++) {
+        CHECK(ms < 60000);
+        serve(m, 0, 1, NULL);
+    }
+}
+
+/* At a random moment of its next MS milliseconds. Another takes its place. */
+static void kill_within(struct machine *m, struct rng *rng, pid_t pids[], int victim, int ms)
+{
+    struct timespec nap = {.tv_nsec = (long)rng_below(rng, 1000000)};
+
+    serve(m, 0, (int)rng_below(rng, (uint64_t)ms), NULL);
+    nanosleep(&nap, NULL);
+    kill_sibling(pids[victim]);
+    pids[victim] = sibling(m, victim);
+}
+
+/* Wherever they are: being linked, coming in, beginning, and in the middle of each call. */
+ALONE(killed_anywhere_nothing_hangs_and_nothing_is_left)
+{
+    struct machine *m = machine();
+    const char *asked = getenv("SHARE_KILLS");
+    int kills = asked ? atoi(asked) : KILLS;
+    pid_t pids[SIBLINGS];
+    struct rng rng;
+
+    rounds = mmap(NULL, sizeof(*rounds) * SIBLINGS, PROT_READ | PROT_WRITE,
+                  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    CHECK(rounds != MAP_FAILED);
+    rng_seed(&rng, 11);
+    for (int n = 0; n < kills;) {
+        for (int i = 0; i < SIBLINGS; i++)
+            pids[i] = sibling(m, i);
+        for (int end = n + 50; n < kills && n < end; n++) {
+            int victim = (int)rng_below(&rng, SIBLINGS);
+            if (rng_below(&rng, 2)) /* others die young */
+                expect_progress(m, -1);
+            kill_within(m, &rng, pids, victim, 4);
+            expect_progress(m, victim);
+        }
+        for (int i = 0; i < SIBLINGS; i++)
+            kill_sibling(pids[i]);
+        expect_nothing_left(m);
     }
     end_machine(m);
 }
@@ -568,6 +678,7 @@ int main(void)
         cmocka_unit_test(test_a_fork_begins_anew),
         cmocka_unit_test(test_racing_processes_stay_within_the_limit),
         cmocka_unit_test(test_the_killed_give_back),
+        cmocka_unit_test(test_killed_anywhere_nothing_hangs_and_nothing_is_left),
         cmocka_unit_test(test_a_closed_gate_holds_calls_and_asks),
         cmocka_unit_test(test_a_slow_agent_is_waited_for),
         cmocka_unit_test(test_a_missing_agent_is_told_at_once),
