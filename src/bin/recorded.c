@@ -52,6 +52,8 @@ static int fetch(struct cli *cli, FILE *out, struct err *err)
     if (r < 0)
         return r;
     r = http_client_stream(c, "/v1/history", NULL, pass_on, &p, &reply, err);
+    if (out == cli->out && cli_flush(cli) < 0)
+        return 0; /* said at the end, as of every command */
     if (ferror(out) || fflush(out) != 0)
         return err_set(err, -EIO, ERR_UNAVAILABLE, NULL, "make room for it",
                        "writing the history failed: %s", strerror(errno));

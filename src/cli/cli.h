@@ -34,6 +34,7 @@ struct http_client;
 
 struct cli {
     FILE *out, *err;
+    int out_error;          /* of the first write to `out` that failed, positive; 0 = none */
     struct cli_style style; /* of `out` */
     bool json;              /* -o json */
     bool err_tty;           /* is `err` a terminal: may a line be rewritten in place? */
@@ -65,6 +66,15 @@ const struct cli_command *cli_find_command(const struct cli *cli, const char *na
 int cli_fail(struct cli *cli, const struct err *err);
 /* Likewise for a wrong command line; CLI_EXIT_USAGE. */
 int cli_fail_usage(struct cli *cli, const struct err *err);
+
+/* Writes DATA to cli->out, as it is. 0 or negative errno, also of an earlier write. */
+int cli_write(struct cli *cli, const char *data, size_t len);
+
+/*
+ * Writes out what has been printed. Negative errno once a write has failed, now or before: what
+ * prints without end then stops. That it failed is said at the end, for all commands.
+ */
+int cli_flush(struct cli *cli);
 
 /* "allot: TEXT" on cli->err, wrapped where that is a terminal. TEXT is safe. */
 void cli_say(struct cli *cli, const char *text);

@@ -125,8 +125,7 @@ static int on_bytes(void *user, const char *data, size_t len)
         return STREAM_INTERRUPTED;
     if (len > 0)
         return cli_sse_feed(&w->sse, data, len);
-    fflush(w->cli->out);
-    return 0;
+    return cli_flush(w->cli) < 0 ? STREAM_INTERRUPTED : 0;
 }
 
 /* One connection. Why it ended. */
@@ -193,7 +192,7 @@ static int print_page(struct watch *w, const struct cli_args *args, struct err *
     }
     for (size_t i = 0; i < cli_json_len(page, "events"); i++)
         take_event(w->cli, cli_json_at(page, "events", i), w->verbose);
-    fflush(w->cli->out);
+    (void)cli_flush(w->cli);
     snprintf(w->sse.id, sizeof(w->sse.id), "%lld", (long long)cli_json_int(page, "next", 0));
     return 0;
 }

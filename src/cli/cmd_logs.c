@@ -31,7 +31,7 @@ static int write_bytes(void *user, const char *data, size_t len)
     if (len == 0)
         return 0;
     o->any = true;
-    return fwrite(data, 1, len, o->cli->out) == len ? 0 : -EPIPE;
+    return cli_write(o->cli, data, len) < 0;
 }
 
 /* Why a workload that waits, or never ran, has written nothing. Silence of one that runs or ran

@@ -100,10 +100,17 @@ static void write_lines(struct reader *t, const char *data, size_t len)
     }
 }
 
+/* Who cannot write any more need not read. With the lock. */
+static void flush(struct reader *t)
+{
+    if (cli_flush(t->f->cli) < 0)
+        atomic_store(&t->f->stopped, true);
+}
+
 static void flush_output(struct reader *t)
 {
     pthread_mutex_lock(&t->f->output);
-    fflush(t->f->cli->out);
+    flush(t);
     pthread_mutex_unlock(&t->f->output);
 }
 
@@ -140,8 +147,8 @@ static int on_log(void *user, const char *data, size_t len)
         write_lines(t, data, len);
     } else {
         pthread_mutex_lock(&t->f->output);
-        fwrite(data, 1, len, t->f->cli->out);
-        fflush(t->f->cli->out);
+        (void)cli_write(t->f->cli, data, len);
+        flush(t);
         pthread_mutex_unlock(&t->f->output);
     }
     return is_stopped(t->f) ? STREAM_STOPPED : 0;

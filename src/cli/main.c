@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <fcntl.h>
 #include <json-c/json.h>
 #include <langinfo.h>
 #include <locale.h>
@@ -51,6 +52,23 @@ const char *cli_safe(struct cli *cli, const char *text)
 static void say(struct cli *cli, const char *lead, const char *text)
 {
     cli_wrap_after(cli->err, lead, (int)strlen(lead), text, cli->err_width);
+}
+
+int cli_write(struct cli *cli, const char *data, size_t len)
+{
+    if (fwrite(data, 1, len, cli->out) != len && cli->out_error == 0)
+        cli->out_error = errno;
+    return -cli->out_error;
+}
+
+/* What did not fit in a buffer may have failed before, and nobody looked at errno. */
+int cli_flush(struct cli *cli)
+{
+    if (fflush(cli->out) != 0 && cli->out_error == 0)
+        cli->out_error = errno;
+    if (ferror(cli->out) && cli->out_error == 0)
+        cli->out_error = EIO;
+    return -cli->out_error;
 }
 
 void cli_say(struct cli *cli, const char *text)
@@ -283,12 +301,39 @@ static void join_commands(const struct cli_command *const *extra, struct cli *cl
     cli->commands = all;
 }
 
+/* A descriptor that is closed would be that of the next socket, and be written to. */
+static void open_standard_streams(void)
+{
+    int fd = open("/dev/null", O_RDWR);
+
+    while (fd >= 0 && fd < STDERR_FILENO)
+        fd = dup(fd);
+    if (fd > STDERR_FILENO)
+        close(fd);
+}
+
+/* Output that is lost is a failure, also of what went well. */
+static int end_output(struct cli *cli, int code)
+{
+    struct err err = ERR_INIT;
+    int r = cli_flush(cli);
+
+    if (r == 0)
+        return code;
+    err_set(&err, r, ERR_UNAVAILABLE, NULL, "make room, or write it elsewhere",
+            "the output could not be written%s%s", r == -EIO ? "" : ": ",
+            r == -EIO ? "" : strerror(-r));
+    r = cli_fail(cli, &err);
+    return code ? code : r;
+}
+
 int cli_main(int argc, char **argv, const struct cli_command *const *extra)
 {
     struct cli cli = {.out = stdout, .err = stderr, .arena = ARENA_INIT};
     struct err err = ERR_INIT;
     int code;
 
+    open_standard_streams();
     use_utf8(&cli);
     cli.err_tty = isatty(STDERR_FILENO);
     cli.err_width = cli.err_tty ? cli_style_of(stderr).width : 0;
@@ -301,9 +346,7 @@ int cli_main(int argc, char **argv, const struct cli_command *const *extra)
             fprintf(stderr, "warning: %s\n", cli.config.warning);
         code = cli_run(&cli, argc - 1, (const char *const *)argv + 1);
     }
-    /* What did not fit in a buffer may have failed before. */
-    if ((fflush(stdout) != 0 || ferror(stdout)) && code == 0)
-        code = CLI_EXIT_FAILED;
+    code = end_output(&cli, code);
     if (cli.client)
         http_client_destroy(cli.client);
     arena_done(&cli.arena);

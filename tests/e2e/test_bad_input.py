@@ -225,6 +225,21 @@ def test_command_line():
         expect("allot: " in done.stderr, f"{words}: {done.stderr!r}")
 
 
+def test_output_that_is_lost_is_said():
+    number = str(server.submit(**job(gpus=1, command=["seq", "30000"]))["id"])
+    server.wait_state(int(number), "succeeded")
+    for words in (["ps", "--all"], ["ps", "--all", "-o", "json"], ["version"], ["help"],
+                  ["run", "--help"], ["completion", "bash"], ["logs", number],
+                  ["logs", "-f", number], ["events"], ["events", "-f"], ["why", number],
+                  ["export"], ["sim", "scenarios", "--help"]):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([ALLOT, *words], env=server.environment(), stdout=full,
+                                  stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+        equal(done.returncode, 1, f"{words}: {done.stderr}")
+        equal(done.stderr.count("the output could not be written"), 1, f"{words}: {done.stderr}")
+        equal(done.stderr.count("allot: "), 1, f"{words}: {done.stderr}")
+
+
 def test_port_in_use():
 
     done = subprocess.run([ALLOT, "server", "--listen", server.address.split("//")[1], "--data",
