@@ -136,6 +136,29 @@ int call_teams_below(struct api_call *call, const char *name, const char *const 
     return visible_teams(call->api, &member, call_arena(call), ret_teams, ret_count, err);
 }
 
+int call_teams_asked(struct api_call *call, const char *name, const char *const **ret_teams,
+                     int32_t *ret_count, struct err *err)
+{
+    const char *const *below, *const *seen;
+    const char **both;
+    int32_t below_count, seen_count = 0, n = 0;
+    int r = call_teams_below(call, name, &below, &below_count, err);
+
+    if (r == 0)
+        r = call_visible_teams(call, &seen, &seen_count, err);
+    if (r < 0)
+        return r;
+    both = arena_new_array(call_arena(call), const char *, (size_t)below_count + 1);
+    for (int32_t i = 0; i < below_count; i++)
+        if (api_teams_have(seen, seen_count, below[i]))
+            both[n++] = below[i];
+    if (below_count == 0 && api_teams_have(seen, seen_count, name))
+        both[n++] = name;
+    *ret_teams = both;
+    *ret_count = n;
+    return 0;
+}
+
 const char *const *api_teams_copy(const char *const *teams, int32_t count, struct arena *arena)
 {
     const char **copy;

@@ -34,16 +34,13 @@ static int check_team(struct api_call *call, const char *team, struct err *err)
 static int read_filter(struct api_call *call, struct store_event_filter *f, struct err *err)
 {
     const char *team = call_param(call, "team"), *workload = call_param(call, "workload");
-    const char **one;
     struct model_workload w;
     int r;
 
     if (team) {
         r = check_team(call, team, err);
-        one = arena_new(call_arena(call), const char *);
-        *one = team;
-        f->teams = one;
-        f->team_count = 1;
+        if (r == 0)
+            r = call_teams_asked(call, team, &f->teams, &f->team_count, err);
     } else {
         r = call_visible_teams(call, &f->teams, &f->team_count, err);
     }

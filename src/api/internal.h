@@ -152,6 +152,10 @@ bool api_guard_check(struct api_guard *g, struct api *api);
 /* The team NAME and all below it, likewise; none if there is no such team. */
 int call_teams_below(struct api_call *call, const char *name, const char *const **ret_teams,
                      int32_t *ret_count, struct err *err);
+/* Those of them that the caller sees, never NULL; NAME alone if there is no such team any more, as
+ * its workloads and events stay. */
+int call_teams_asked(struct api_call *call, const char *name, const char *const **ret_teams,
+                     int32_t *ret_count, struct err *err);
 /* The teams that the caller sees: RET_TEAMS NULL = all. In the request's arena. */
 int call_visible_teams(struct api_call *call, const char *const **ret_teams, int32_t *ret_count,
                        struct err *err);

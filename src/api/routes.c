@@ -13,11 +13,11 @@ static const struct api_param page_params[] = {
 };
 
 static const struct api_param workload_params[] = {
-    {"team", "string", "Only of this team."},
+    {"team", "string", "Only of this team and those below it."},
     {"owner", "string", "Only of this user."},
     {"state", "string",
-     "Only in these states, joined by commas: pending, running, stopping, succeeded, failed, "
-     "cancelled, or live for the first three."},
+     "Only in these states, joined by commas: pending, running, suspended, stopping, succeeded, "
+     "failed, cancelled, or live for the first four."},
     {"kind", "string", "Only of these kinds, joined by commas: job, notebook, service."},
     {"class", "string",
      "Only of these classes, joined by commas: production, training, development, batch."},
@@ -51,7 +51,7 @@ static const struct api_param usage_params[] = {
 };
 
 static const struct api_param event_params[] = {
-    {"team", "string", "Only of this team."},
+    {"team", "string", "Only of this team and those below it."},
     {"workload", "string", "Only of this workload (id or name)."},
     {"after", "integer", "Only events after this number."},
     {"limit", "integer", "At most so many in a page (1..1000, default 100)."},

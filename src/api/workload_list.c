@@ -38,8 +38,7 @@ static int state_bits(const char *word, uint32_t *ret)
 
     if (strcmp(word, "live") == 0) {
         *ret = 1u << MODEL_WORKLOAD_PENDING | 1u << MODEL_WORKLOAD_RUNNING |
-               1u << MODEL_WORKLOAD_SUSPENDED |
-               1u << MODEL_WORKLOAD_STOPPING;
+               1u << MODEL_WORKLOAD_SUSPENDED | 1u << MODEL_WORKLOAD_STOPPING;
         return 0;
     }
     if (model_workload_state_parse(word, &v) < 0)
@@ -68,12 +67,23 @@ static int class_bits(const char *word, uint32_t *ret)
     return 0;
 }
 
+/* One team is a path of its own in the store. */
+static int read_teams(struct api_call *call, struct store_workload_filter *f, struct err *err)
+{
+    const char *team = call_param(call, "team");
+    int r = team ? call_teams_asked(call, team, &f->teams, &f->team_count, err)
+                 : call_visible_teams(call, &f->teams, &f->team_count, err);
+
+    if (r == 0 && team && f->team_count == 1)
+        f->team = f->teams[0];
+    return r;
+}
+
 static int read_filter(struct api_call *call, struct store_workload_filter *f, struct err *err)
 {
     int64_t limit = API_LIST_DEFAULT, before = 0;
     int r;
 
-    f->team = call_param(call, "team");
     f->owner = call_param(call, "owner");
     f->name = call_param(call, "name");
     r = read_mask(call, "state", state_bits, &f->states, err);
@@ -86,7 +96,7 @@ static int read_filter(struct api_call *call, struct store_workload_filter *f, s
     if (r == 0)
         r = call_param_int(call, "before", 1, INT64_MAX, &before, err);
     if (r == 0)
-        r = call_visible_teams(call, &f->teams, &f->team_count, err);
+        r = read_teams(call, f, err);
     f->limit = (int32_t)limit;
     f->before_id = (uint64_t)before;
     return r;

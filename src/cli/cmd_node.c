@@ -35,6 +35,20 @@ static const char *gpus_text(struct cli *cli, struct json_object *node)
                         is_simulated(node) ? " (simulated)" : "");
 }
 
+/* Devices that nobody holds anything of, where the node takes work: "3". */
+static const char *free_text(struct cli *cli, struct json_object *node, const char *state)
+{
+    size_t count = cli_json_len(node, "use"), n = 0;
+
+    if (cli_json_len(node, "devices") == 0)
+        return NULL;
+    if (strcmp(state, "up") != 0)
+        return "0";
+    for (size_t i = 0; i < count; i++)
+        n += cli_json_milli(cli_json_at(node, "use", i), "gpu_used", 0) == 0;
+    return arena_printf(&cli->arena, "%zu", n);
+}
+
 static int run_list(struct cli *cli, const struct cli_args *args)
 {
     static const struct cli_column columns[] = {
@@ -42,6 +56,7 @@ static int run_list(struct cli *cli, const struct cli_args *args)
         {"STATE", 0},
         {"GPUS", 0},
         {"USED", CLI_COLUMN_RIGHT},
+        {"FREE", CLI_COLUMN_RIGHT},
         {"CPU", CLI_COLUMN_RIGHT},
         {"MEMORY", CLI_COLUMN_RIGHT},
         {"SHARING", 0},
@@ -68,6 +83,7 @@ static int run_list(struct cli *cli, const struct cli_args *args)
         cli_table_cell(t, gpus_text(cli, n), CLI_PLAIN);
         cli_table_cell(t, cli_milli_text(cli, cli_json_milli(n, "gpu_used", MODEL_UNLIMITED)),
                        CLI_PLAIN);
+        cli_table_cell(t, free_text(cli, n, state), CLI_PLAIN);
         cli_table_cell(t, cli_json_text(n, "cpu"), CLI_PLAIN);
         cli_table_cell(t, cli_memory_text(cli, n, "memory"), CLI_PLAIN);
         cli_table_cell(t, cli_json_text(n, "sharing"), CLI_PLAIN);

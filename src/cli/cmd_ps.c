@@ -84,6 +84,18 @@ void cli_print_workloads(struct cli *cli, struct json_object *list, bool wide)
     cli_table_end(t);
 }
 
+static const char *nothing_text(const struct cli_args *args)
+{
+    static const char *const filters[] = {"team", "owner", "kind", "class", "name"};
+
+    if (cli_option_given(args, "all") || cli_option_given(args, "state"))
+        return "no such workloads";
+    for (size_t i = 0; i < ARRAY_LEN(filters); i++)
+        if (cli_option_given(args, filters[i]))
+            return "nothing of that waits or runs (with --all also what has ended is shown)";
+    return "nothing waits or runs ('allot ps --all' shows what has ended)";
+}
+
 /* An empty list for want of such a team or user is an error. */
 static int check_filters(struct cli *cli, const struct cli_args *args, struct err *err)
 {
@@ -117,10 +129,7 @@ static int run(struct cli *cli, const struct cli_args *args)
     if (count == 0 && check_filters(cli, args, &err) < 0)
         return cli_fail(cli, &err);
     if (count == 0) {
-        fprintf(cli->err, "%s\n",
-                cli_option_given(args, "all") || cli_option_given(args, "state")
-                    ? "no such workloads"
-                    : "nothing waits or runs ('allot ps --all' shows what has ended)");
+        fprintf(cli->err, "%s\n", nothing_text(args));
         return 0;
     }
     cli_print_workloads(cli, list, cli_option_given(args, "wide"));
@@ -134,7 +143,7 @@ static const struct cli_option options[] = {
     {.name = "team",
      .letter = 't',
      .arg = "TEAM",
-     .help = "only this team",
+     .help = "only this team and those below it",
      .complete = CLI_COMPLETE_TEAM},
     {.name = "owner", .arg = "USER", .help = "only of this user", .complete = CLI_COMPLETE_USER},
     {.name = "state",

@@ -214,6 +214,31 @@ static const char *default_name(const struct core_team *team, const struct model
     return name;
 }
 
+#define LEAVES_NAMED 5
+
+/* The teams below TEAM that the caller may submit to. */
+static const char *leaves_below(struct core *core, struct core_command *c,
+                                const struct core_team *team)
+{
+    _cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
+    const struct core_team *t;
+    size_t it = 0;
+    int n = 0;
+
+    while ((t = map_next(&core->teams, &it)) != NULL) {
+        const struct core_team *up = t;
+
+        while (up && up != team)
+            up = up->parent;
+        if (up && t->children == 0 && core_access_team(&c->actor, t, NULL) == 0 &&
+            ++n <= LEAVES_NAMED)
+            strbuf_addf(&b, "%s%s", b.len ? ", " : "", t->row.name);
+    }
+    if (n > LEAVES_NAMED)
+        strbuf_addf(&b, " and %d more", n - LEAVES_NAMED);
+    return arena_strdup(&c->arena, strbuf_str(&b));
+}
+
 static int find_team(struct core *core, struct core_command *c, const struct model_workload *w,
                      struct core_team **ret_team)
 {
@@ -228,7 +253,9 @@ static int find_team(struct core *core, struct core_command *c, const struct mod
                        "see 'allot team list' for those that are yours",
                        "team '%s' does not exist, or is not yours", w->team);
     if (team->children)
-        return err_set(&c->err, -EINVAL, ERR_INVALID, "team", "submit to one of the teams below it",
+        return err_set(&c->err, -EINVAL, ERR_INVALID, "team",
+                       arena_printf(&c->arena, "name one of the teams below it: %s",
+                                    leaves_below(core, c, team)),
                        "team '%s' has child teams; workloads live in leaf teams", w->team);
     *ret_team = team;
     return 0;

@@ -56,6 +56,28 @@ def test_a_team_that_moves_takes_its_promise_along():
     server.wait_state(answer.json["id"], "running")
 
 
+def names(team, *more):
+    return {w["team"] for w in server.allot_json("ps", "--all", "--team", team, *more)["workloads"]}
+
+
+def test_a_department_is_asked_for_with_all_below_it():
+    equal(names("hr"), {"vision"})
+    equal(names("it"), {"speech"})
+    equal(names("guests"), set())
+    events = server.get("/v1/events?team=hr&limit=1000")["events"]
+    expect("vision" in {e["team"] for e in events}, f"{events}")
+    expect("speech" not in {e["team"] for e in events}, f"{events}")
+    refused = production("ml")
+    equal(refused.status, 400, f"{refused.body}")
+    expect("speech" in refused.json["remedy"], f"{refused.json}")
+    # Who belongs to a team below sees that alone.
+    server.allot("user", "set", "ann", "--team", "speech")
+    token = server.allot_json("token", "create", "ann")["token"]
+    rows = server.call("GET", "/v1/workloads?team=it", token=token).json["workloads"]
+    equal({w["team"] for w in rows}, {"speech"})
+    equal(server.call("GET", "/v1/workloads?team=hr", token=token).json["workloads"], [])
+
+
 def test_it_is_so_after_a_restart():
     server.kill()
     server.start()

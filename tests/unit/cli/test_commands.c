@@ -124,7 +124,7 @@ static void ps_of_nobody_is_an_error(void **state)
     fake_answer("GET /v1/workloads?state=live&owner=bo&limit=200", 200, "{\"workloads\":[]}");
     fake_answer("GET /v1/users/bo", 403, "{\"detail\":\"for administrators\"}");
     expect_error("ps --owner bo", 0,
-                 "nothing waits or runs ('allot ps --all' shows what has ended)\n");
+                 "nothing of that waits or runs (with --all also what has ended is shown)\n");
     fake_answer("GET /v1/users/bo", 404, "{\"detail\":\"there is no user 'bo'\"}");
     expect_error("ps --owner bo", 1, "allot: there is no user 'bo'\n");
 }
@@ -515,8 +515,8 @@ static void node_list(void **state)
     (void)state;
     fake_answer("GET /v1/nodes", 200, "{\"nodes\":[" NODE "]}");
     expect("node", 0,
-           "NODE    STATE  GPUS                  USED  CPU  MEMORY  SHARING  LIMITS\n"
-           "gpu-01  up     2 x H100 (simulated)  1.25   64  512GiB  none     cgroup2\n");
+           "NODE    STATE  GPUS                  USED  FREE  CPU  MEMORY  SHARING  LIMITS\n"
+           "gpu-01  up     2 x H100 (simulated)  1.25     0   64  512GiB  none     cgroup2\n");
 }
 
 static void node_show(void **state)
@@ -655,10 +655,10 @@ static void windows_of_nodes_are_shown_until_they_are_over(void **state)
                                                                     "2026-11-30T11:00:00Z",
                                                                     "2026-11-30T12:00:00Z") "}]}");
     expect("node list", 0,
-           "NODE  STATE        GPUS  USED  CPU  MEMORY  SHARING  LIMITS\n"
-           "now   maintenance  none     -    -       -  -        -\n"
-           "next  drained      none     -    -       -  -        -\n"
-           "over  up           none     -    -       -  -        -\n"
+           "NODE  STATE        GPUS  USED  FREE  CPU  MEMORY  SHARING  LIMITS\n"
+           "now   maintenance  none     -     -    -       -  -        -\n"
+           "next  drained      none     -     -    -       -  -        -\n"
+           "over  up           none     -     -    -       -  -        -\n"
            "\n"
            "NODE  MAINTENANCE     FROM               UNTIL\n"
            "now   now, 2h left    2026-11-30 11:00Z  2026-11-30 14:00Z\n"
