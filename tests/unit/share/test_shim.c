@@ -330,7 +330,7 @@ ALONE(killed_anywhere_nothing_hangs_and_nothing_is_left)
 {
     struct machine *m = machine();
     const char *asked = getenv("SHARE_KILLS");
-    int kills = asked ? atoi(asked) : KILLS;
+    long kills = asked ? strtol(asked, NULL, 10) : KILLS;
     pid_t pids[SIBLINGS];
     struct rng rng;
 
@@ -338,10 +338,10 @@ ALONE(killed_anywhere_nothing_hangs_and_nothing_is_left)
                   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     CHECK(rounds != MAP_FAILED);
     rng_seed(&rng, 11);
-    for (int n = 0; n < kills;) {
+    for (long n = 0; n < kills;) {
         for (int i = 0; i < SIBLINGS; i++)
             pids[i] = sibling(m, i);
-        for (int end = n + 50; n < kills && n < end; n++) {
+        for (long end = n + 50; n < kills && n < end; n++) {
             int victim = (int)rng_below(&rng, SIBLINGS);
             if (rng_below(&rng, 2)) /* others die young */
                 expect_progress(m, -1);
