@@ -90,7 +90,7 @@ struct core_node_metrics {
 struct core_status {
     bool store_ok;        /* false: writes fail; refusing new work */
     const char *store_message;
-    uint64_t pending, running; /* workloads */
+    uint64_t pending, running; /* workloads, of teams that the caller sees */
     uint64_t last_event;
     int64_t started_ms, now_ms;
     bool reconciled;      /* the engine has answered for every task */

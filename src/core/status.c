@@ -5,24 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-int core_command_status(struct core *core, struct core_command *c)
-{
-    const struct core_journal *j = &core->journal;
-
-    c->ret_status = (struct core_status){
-        .store_ok = !j->failing,
-        .store_message = j->failing ? arena_strdup(&c->arena, j->err.text) : NULL,
-        .pending = core->pending,
-        .running = core->running,
-        .last_event = core->committed_event,
-        .started_ms = core->started_ms,
-        .now_ms = core->now_ms,
-        .reconciled = core->reconciled,
-    };
-    core_command_finish(c, 0);
-    return 0;
-}
-
 static int by_name(const void *a, const void *b)
 {
     const struct core_team_usage *x = a, *y = b;
@@ -73,6 +55,42 @@ static void count_workloads(const struct core_team *t, struct core_team_usage *u
         else
             u->running++;
     }
+}
+
+/* Of the teams that the caller sees. */
+static void count_own(struct core *core, const struct core_command *c, uint64_t *ret_pending,
+                      uint64_t *ret_running)
+{
+    struct core_team_usage sum = {0};
+    const struct core_team *t;
+    size_t it = 0;
+
+    while ((t = map_next(&core->teams, &it)) != NULL)
+        if (core_access_team(&c->actor, t, NULL) == 0)
+            count_workloads(t, &sum);
+    *ret_pending = sum.pending;
+    *ret_running = sum.running;
+}
+
+int core_command_status(struct core *core, struct core_command *c)
+{
+    const struct core_journal *j = &core->journal;
+    uint64_t pending = core->pending, running = core->running;
+
+    if (!c->actor.admin)
+        count_own(core, c, &pending, &running);
+    c->ret_status = (struct core_status){
+        .store_ok = !j->failing,
+        .store_message = j->failing ? arena_strdup(&c->arena, j->err.text) : NULL,
+        .pending = pending,
+        .running = running,
+        .last_event = core->committed_event,
+        .started_ms = core->started_ms,
+        .now_ms = core->now_ms,
+        .reconciled = core->reconciled,
+    };
+    core_command_finish(c, 0);
+    return 0;
 }
 
 static void list_usage(struct core *core, struct core_command *c)

@@ -50,7 +50,7 @@ bool history_quiet(struct history *h)
 
 static void check_count(struct history *h)
 {
-    struct core_command c = {.kind = CORE_STATUS};
+    struct core_command c = {.kind = CORE_STATUS, .actor.admin = true};
     struct history_counts counts;
 
     ask(h, &c);

@@ -76,6 +76,10 @@ def test_a_department_is_asked_for_with_all_below_it():
     rows = server.call("GET", "/v1/workloads?team=it", token=token).json["workloads"]
     equal({w["team"] for w in rows}, {"speech"})
     equal(server.call("GET", "/v1/workloads?team=hr", token=token).json["workloads"], [])
+    counts = server.call("GET", "/v1/status", token=token).json
+    equal((counts["pending"], counts["running"]), (0, 1), "of its own teams")
+    counts = server.get("/v1/status")
+    equal((counts["pending"], counts["running"]), (1, 3), "of all teams")
 
 
 def test_it_is_so_after_a_restart():
