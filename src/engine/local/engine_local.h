@@ -78,7 +78,8 @@ struct engine_local_config {
     /* Run tasks even where no sandbox can be built. The node says so. */
     bool allow_unsandboxed;
     /* For tests: called on the engine's thread before each step of a start ("folder", "lock",
-     * "launch", "spawn", "watch"); may kill the process. */
+     * "launch", "spawn", "watch") and before a request to the agent ("agent"); may kill the
+     * process. */
     void (*step)(void *ctx, const char *step);
     void *step_ctx;
 };

@@ -43,6 +43,7 @@
 #define AGENT_TRIES 3    /* of one step: a driver that crashes each time does not get better */
 
 static void agent_ready(struct engine_local *e, struct watch *w);
+static void agent_lost(struct engine_local *e);
 
 /* ---- telling -------------------------------------------------------------------------------- */
 
@@ -113,6 +114,27 @@ void suspend_close(struct engine_local *e)
     agent_close(e);
 }
 
+/* Sends B to the agent; to another one if it has died and nobody has noticed yet. */
+static int agent_send(struct engine_local *e, const struct strbuf *b, struct err *err)
+{
+    int r = agent_start(e, err);
+
+    if (r < 0)
+        return r;
+    engine_step(e, "agent");
+    r = control_send(e->agent, b, -1);
+    if (r < 0) {
+        agent_lost(e);
+        r = agent_start(e, err);
+        if (r < 0)
+            return r;
+        r = control_send(e->agent, b, -1);
+    }
+    return r == 0 ? 0
+                  : err_set(err, r, ERR_UNAVAILABLE, NULL, NULL,
+                            "the agent that moves device memory does not answer");
+}
+
 /* Lets the agent move the processes that RECORD names. */
 static int agent_ask(struct engine_local *e, struct local_task *t, const char *op,
                      const char *record, size_t len, struct err *err)
@@ -120,18 +142,12 @@ static int agent_ask(struct engine_local *e, struct local_task *t, const char *o
     _cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
     const char *v;
     size_t it = 0;
-    int r = agent_start(e, err);
 
-    if (r < 0)
-        return r;
     record_add(&b, "op", op);
     record_add(&b, "task", t->intent);
     while ((v = record_next(record, len, "pid", &it)))
         record_add(&b, "pid", v);
-    r = control_send(e->agent, &b, -1);
-    return r == 0 ? 0
-                  : err_set(err, r, ERR_UNAVAILABLE, NULL, NULL,
-                            "the agent that moves device memory does not answer");
+    return agent_send(e, &b, err);
 }
 
 /* ---- what is in the way ---------------------------------------------------------------------- */

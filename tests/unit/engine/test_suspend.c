@@ -252,21 +252,53 @@ static void how_long_it_sleeps_is_told(void **state)
     assert_true(ask(true).boot_ms > first_ms);
 }
 
-static void another_agent_goes_on_where_one_died(void **state)
+static void signal_agent(const char *signal)
 {
     char line[256];
 
+    snprintf(line, sizeof(line),
+             "for p in $(cat /proc/%d/task/*/children); do"
+             " grep -q allot-gpu-agent /proc/$p/comm && exec kill -%s $p; done; exit 1",
+             (int)getpid(), signal);
+    assert_int_equal(system(line), 0);
+}
+
+static void another_agent_goes_on_where_one_died(void **state)
+{
     NEED_ROOT();
     begin_with(worker, 250);
     ask(true);
-    snprintf(line, sizeof(line),
-             "for p in $(cat /proc/%d/task/*/children); do"
-             " grep -q allot-gpu-agent /proc/$p/comm && exec kill -KILL $p; done; exit 1",
-             (int)getpid());
-    assert_int_equal(system(line), 0);
+    signal_agent("KILL");
     ask(false);
     call(0);
     fixture_wait_log(f, "1.0.0", "called 0");
+}
+
+/* At the very moment when it is to be asked, before its end is noticed. */
+static void kill_agent_once(void *ctx, const char *step)
+{
+    int *left = ctx;
+
+    if (strcmp(step, "agent") != 0 || (*left)-- != 0)
+        return;
+    signal_agent("KILL");
+    fixture_sleep_ms(50); /* its socket closes with it */
+}
+
+static void an_agent_that_dies_before_it_is_asked_costs_nothing(void **state)
+{
+    int before = 1; /* it is asked to save once, and then to restore */
+
+    NEED_ROOT();
+    f->config.step = kill_agent_once;
+    f->config.step_ctx = &before;
+    begin_with(worker, 250);
+    ask(true);
+    assert_string_equal(ask(false).message, "");
+    assert_int_equal(before, -1);
+    call(0);
+    fixture_wait_log(f, "1.0.0", "called 0");
+    fixture_down(f);
 }
 
 /* While it sleeps its time on devices is nobody's. */
@@ -300,6 +332,7 @@ int main(void)
         T(the_last_wish_counts),
         T(how_long_it_sleeps_is_told),
         T(another_agent_goes_on_where_one_died),
+        T(an_agent_that_dies_before_it_is_asked_costs_nothing),
         T(sleep_is_not_metered),
     };
 
