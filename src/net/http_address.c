@@ -4,13 +4,18 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/qty.h"
 
 #define BACKLOG 1024
+#define TAKEN_WAIT_MS 3000 /* for an address that somebody has */
+#define TAKEN_PAUSE_MS 20
 
 static int bad(const char *text, struct err *err)
 {
@@ -99,10 +104,29 @@ static int listen_failed(const struct http_address *a, int errnum, struct err *e
                    http_address_format(a, text), strerror(errnum));
 }
 
+/* A child of a server that was killed has its socket until it executes its program, which on a busy
+ * machine outlives the moment in which the server is started again. */
+static int take(int fd, const struct http_address *a)
+{
+    const struct timespec pause = {.tv_nsec = TAKEN_PAUSE_MS * NS_PER_MS};
+    int64_t until = clock_boot_ms() + TAKEN_WAIT_MS;
+    bool bound = false;
+
+    for (;;) {
+        bound = bound || bind(fd, (const struct sockaddr *)&a->sa, a->len) == 0;
+        if (bound && listen(fd, BACKLOG) == 0)
+            return 0;
+        if (errno != EADDRINUSE || clock_boot_ms() >= until)
+            return -errno;
+        nanosleep(&pause, NULL);
+    }
+}
+
 int http_address_listen(struct http_address *a, int *ret_fd, struct err *err)
 {
     _cleanup_close_ int fd = -1;
     const int on = 1;
+    int r;
 
     fd = socket(a->sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
@@ -111,8 +135,9 @@ int http_address_listen(struct http_address *a, int *ret_fd, struct err *err)
      * the same port is still refused. */
     if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0)
         return listen_failed(a, errno, err);
-    if (bind(fd, (const struct sockaddr *)&a->sa, a->len) < 0 || listen(fd, BACKLOG) < 0)
-        return listen_failed(a, errno, err);
+    r = take(fd, a);
+    if (r < 0)
+        return listen_failed(a, -r, err);
     if (getsockname(fd, (struct sockaddr *)&a->sa, &a->len) < 0)
         return listen_failed(a, errno, err);
     *ret_fd = steal_fd(&fd);

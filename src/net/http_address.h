@@ -35,7 +35,8 @@ const char *http_address_format(const struct http_address *a, char *text);
 uint16_t http_address_port(const struct http_address *a);
 
 /*
- * Binds and listens; RET_FD is owned by the caller and A's port becomes the real one.
+ * Binds and listens; RET_FD is owned by the caller and A's port becomes the real one. An address
+ * that somebody has is waited for, three seconds at most.
  * -EADDRINUSE, -EACCES, -EADDRNOTAVAIL, ... with an ERR that names the address.
  */
 int http_address_listen(struct http_address *a, int *ret_fd, struct err *err);

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -87,6 +88,26 @@ static void port_in_use_is_an_error_that_names_it(void **state)
     close(fd);
 }
 
+/* As a child of a server that was killed does, until it executes its program. */
+static void a_port_that_comes_free_in_a_moment_is_waited_for(void **state)
+{
+    struct http_address a;
+    int fd, second, status;
+    pid_t child;
+
+    assert_int_equal(http_address_parse("127.0.0.1:0", &a, NULL), 0);
+    assert_int_equal(http_address_listen(&a, &fd, NULL), 0);
+    child = fork();
+    if (child == 0) {
+        usleep(100000);
+        _exit(0);
+    }
+    close(fd);
+    assert_int_equal(http_address_listen(&a, &second, NULL), 0);
+    close(second);
+    assert_int_equal(waitpid(child, &status, 0), child);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -95,6 +116,7 @@ int main(void)
         cmocka_unit_test(refuses_everything_else_by_name),
         cmocka_unit_test(port_zero_takes_a_free_port_and_tells_it),
         cmocka_unit_test(port_in_use_is_an_error_that_names_it),
+        cmocka_unit_test(a_port_that_comes_free_in_a_moment_is_waited_for),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
