@@ -60,6 +60,7 @@ static const struct cli_option options[] = {
      .help = "let tasks read it although it lies in a hidden place such as /home; may be repeated",
      .complete = CLI_COMPLETE_FILE},
     {.name = "allow-unsandboxed", .help = "run tasks even where the machine forbids namespaces"},
+    {.name = "strict-sharing", .help = "refuse parts of GPUs where nothing enforces them"},
     {.name = "verbose", .letter = 'v', .help = "log more"},
     {0},
 };
@@ -186,6 +187,7 @@ static int run(struct cli *cli, const struct cli_args *args)
         .simulate = cli_option_value(args, "simulate"),
         .node_name = cli_option_value(args, "node-name"),
         .allow_unsandboxed = cli_option_given(args, "allow-unsandboxed"),
+        .strict_sharing = cli_option_given(args, "strict-sharing"),
         .workdir_roots = list_option(cli, args, "workdir-root"),
         .shown_dirs = list_option(cli, args, "show-dir"),
     };

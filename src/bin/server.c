@@ -73,6 +73,7 @@ static int create_engine(struct server *s, struct err *err)
         .label_count = s->config->label_count,
         .devices = s->config->simulate,
         .allow_unsandboxed = s->config->allow_unsandboxed,
+        .strict_sharing = s->config->strict_sharing,
         .workdir_roots = s->config->workdir_roots,
         .shown_dirs = s->config->shown_dirs,
     };

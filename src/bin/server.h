@@ -29,7 +29,7 @@ struct server_config {
     int64_t hold_ms, stale_gang_ms, min_run_ms, window_lead_ms; /* 0 = default */
     int64_t moves_max; /* workloads moved for one request; 0 = default, -1 = none */
     int64_t past_half_life_ms;                                  /* 0 = past use does not count */
-    int allow_unsandboxed;
+    int allow_unsandboxed, strict_sharing;
     /* NULL-terminated or NULL; see engine/local/engine_local.h. */
     const char *const *workdir_roots, *const *shown_dirs;
 };

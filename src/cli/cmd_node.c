@@ -166,6 +166,8 @@ static const char *sharing_text(struct cli *cli, const char *backend)
 {
     if (backend && strcmp(backend, "none") == 0)
         return "none: parts of a GPU are counted, not enforced";
+    if (backend && strcmp(backend, "refused") == 0)
+        return "refused: nothing would enforce parts of a GPU, so there are none";
     if (backend && strcmp(backend, "shim") == 0)
         return "shim: memory of a part is capped, computing is shared by parts";
     return cli_safe(cli, backend);

@@ -261,6 +261,37 @@ static int find_team(struct core *core, struct core_command *c, const struct mod
     return 0;
 }
 
+/* Is there a node with devices that takes parts of them, or none at all yet? */
+static bool takes_parts(struct core *core)
+{
+    const struct core_node *n;
+    bool refused = false;
+    size_t it = 0;
+
+    while ((n = map_next(&core->nodes, &it)) != NULL) {
+        if (n->row.device_count == 0)
+            continue;
+        if (n->row.sharing == NULL || strcmp(n->row.sharing, MODEL_SHARING_REFUSED) != 0)
+            return true;
+        refused = true;
+    }
+    return !refused;
+}
+
+/* Parts of devices go nowhere where all nodes refuse them, as nothing would enforce them. */
+static int check_parts(struct core *core, struct core_command *c, const struct core_shape *shape)
+{
+    const struct model_shape *m = shape->model;
+
+    for (int32_t i = 0; i < m->group_count; i++)
+        if (model_request_is_part(&m->groups[i].request) && !takes_parts(core))
+            return err_set(&c->err, -EINVAL, ERR_INVALID, NULL,
+                           "ask for whole GPUs; 'allot node show' tells why",
+                           "workload asks for a part of a GPU, which nothing would enforce: this "
+                           "server refuses such work");
+    return 0;
+}
+
 /* Could the scheduler ever start a workload of this shape? */
 static int check_shape(struct core *core, struct core_command *c, const struct model_workload *w,
                        const struct core_team *team, const struct core_shape *shape)
@@ -299,7 +330,9 @@ static int stage(struct core *core, struct core_command *c, struct model_workloa
     if (shape == NULL)
         return err_set(&c->err, -EINVAL, ERR_INTERNAL, NULL, NULL,
                        "the shape of the workload cannot be encoded");
-    r = check_shape(core, c, w, team, shape);
+    r = check_parts(core, c, shape);
+    if (r == 0)
+        r = check_shape(core, c, w, team, shape);
     if (r < 0) {
         core_shape_let_go(core, shape);
         return r;

@@ -40,6 +40,8 @@ struct model_backend {
     const char *reason; /* why it is not used or how; NULL = nothing to say */
 };
 
+#define MODEL_SHARING_REFUSED "refused" /* parts of devices are, as nothing enforces them */
+
 enum model_node_state { MODEL_NODE_UP, MODEL_NODE_DOWN, MODEL_NODE_UNKNOWN };
 
 struct model_node {
@@ -50,7 +52,7 @@ struct model_node {
     bool drained;
     int64_t window_from_ms, window_until_ms; /* maintenance; until 0 = none is announced */
     const char *gpu_type;
-    const char *sharing;   /* backend of fractions: "none" = accounting only */
+    const char *sharing;   /* backend of fractions: "none" = accounting only, or REFUSED */
     const char *limits;    /* what enforces cpu, memory, pids: "cgroup2", "cgroup1", "none" */
     const char *isolation; /* what the sandbox gives: "bubblewrap", or why not */
     int64_t cpu_milli, memory_bytes;

@@ -32,6 +32,11 @@ static int32_t memory_milli(int64_t bytes, int64_t device_memory)
     return (int32_t)milli;
 }
 
+bool model_request_is_part(const struct model_request *r)
+{
+    return r->device_count > 0 && r->device_milli < 1000;
+}
+
 int32_t model_request_gpu_milli(const struct model_request *r, int64_t device_memory)
 {
     int32_t milli = 0;

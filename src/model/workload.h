@@ -156,6 +156,8 @@ struct model_workload {
 /* The group of task INDEX; RET_RANK_IN_GROUP may be NULL. INDEX < shape->task_count. */
 int32_t model_shape_group_of(const struct model_shape *s, int32_t index,
                              int32_t *ret_rank_in_group);
+/* Is it for parts of devices, of which other tasks may have the rest? Slices are none. */
+bool model_request_is_part(const struct model_request *r);
 /* Milli-GPU charge of one task while it waits: devices * milli, MIG by slices of 7; memory
  * requests over DEVICE_MEMORY bytes (the smallest device that fits), rounded up; 0 = 80 GiB. */
 int32_t model_request_gpu_milli(const struct model_request *r, int64_t device_memory);

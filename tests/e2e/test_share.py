@@ -315,6 +315,35 @@ def test_a_task_without_devices_sees_no_driver():
     expect("libcuda.so.1" in log_of(ident), log_of(ident))
 
 
+def test_a_strict_server_takes_no_parts_that_nothing_enforces():
+    # The simulated driver has at most 16 devices, so nothing stands in front of these.
+    with Server(simulate="17xH100", options=["--strict-sharing"]) as strict:
+        strict.team("lab", gpu=17)
+        equal(strict.get("/v1/nodes")["nodes"][0]["sharing"], "refused")
+        for part in ({"gpu": 0.5}, {"gpu_memory": "10GiB"}):
+            answer = strict.call("POST", "/v1/workloads",
+                                 {"team": "lab", "command": ["true"], **part})
+            equal(answer.status, 400, f"{answer.body}")
+            expect("this server refuses such work" in answer.json["detail"], f"{answer.body}")
+        whole = strict.submit(team="lab", gpus=1, command=["true"])["id"]
+        strict.wait_state(whole, "succeeded")
+        text = strict.allot("node", "show", strict.get("/v1/nodes")["nodes"][0]["name"]).stdout
+        expect("refused: nothing would enforce parts" in text, text)
+        # What had been accepted before the server became strict is not begun either.
+        strict.stop()
+        strict.options = []
+        strict.start()
+        strict.allot("node", "drain", strict.get("/v1/nodes")["nodes"][0]["name"])
+        part = strict.submit(team="lab", gpu=0.5, command=["true"])["id"]
+        strict.stop()
+        strict.options = ["--strict-sharing"]
+        strict.start()
+        strict.allot("node", "undrain", strict.get("/v1/nodes")["nodes"][0]["name"])
+        wait_for("it to be refused", lambda: strict.state(part) == "failed")
+        expect("nothing enforces parts" in strict.workload(part)["message"],
+               strict.workload(part)["message"])
+
+
 if __name__ == "__main__":
     try:
         tap.run(globals())

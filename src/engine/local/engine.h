@@ -179,6 +179,7 @@ struct settings {
     const char *const *show;   /* read-only folders that they see all the same */
     const char *const *forbid; /* folders of the platform */
     bool allow_unsandboxed;
+    bool strict_sharing;
     const char *no_sandbox; /* why there is none, or NULL */
     const char *driver_path; /* libcuda.so.1 of the devices, NULL = none is shown to tasks */
     const char *sim_file;    /* what the driver of simulated devices keeps them in, or NULL */
@@ -259,6 +260,8 @@ int launch_compose(const struct engine_local *e, const struct engine_start *star
 void share_uuid(const struct model_device *d, char ret_text[GPU_UUID_TEXT]);
 /* Finds driver and shim, once it is known whether there are sandboxes; the node says so. */
 void share_find(struct engine_local *e);
+/* Refuses a part of a device where the node does so. */
+int share_check(const struct engine_local *e, const struct engine_start *start, struct err *err);
 /* Does START, in an IMAGE or on the machine's root, get a driver put into its sandbox? */
 bool share_has_driver(const struct engine_local *e, const struct engine_start *start, bool image);
 /* Adds to RECORD what the supervisor puts there, and the parts that START holds. */

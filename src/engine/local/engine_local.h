@@ -77,6 +77,8 @@ struct engine_local_config {
     const char *const *shown_dirs;
     /* Run tasks even where no sandbox can be built. The node says so. */
     bool allow_unsandboxed;
+    /* Refuse parts of devices where nothing enforces them. The node says so. */
+    bool strict_sharing;
     /* For tests: called on the engine's thread before each step of a start ("folder", "lock",
      * "launch", "spawn", "watch") and before a request to the agent ("agent"); may kill the
      * process. */

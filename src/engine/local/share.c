@@ -170,12 +170,15 @@ void share_find(struct engine_local *e)
 {
     const char *reason = e->devices.count > 0 ? find(e) : "there are no devices";
 
-    e->node.sharing = reason ? "none" : "shim";
+    e->node.sharing = reason == NULL               ? "shim"
+                      : e->settings.strict_sharing ? MODEL_SHARING_REFUSED
+                                                   : "none";
     if (e->devices.count > 0)
         e->node.backend_count =
             gpu_backends(&e->devices, reason, &gpu_backend_places, &e->arena, &e->node.backends);
     if (reason && e->devices.count > 0)
-        log_warn("parts of GPUs are counted and not enforced: %s", reason);
+        log_warn("parts of GPUs are %s: %s",
+                 e->settings.strict_sharing ? "refused" : "counted and not enforced", reason);
 }
 
 /* ---- a task's share of them ----------------------------------------------------------------- */
@@ -201,13 +204,27 @@ static const struct model_device *device_at(const struct engine_local *e,
     return &e->devices.devices[start->devices[i]];
 }
 
-/* Does START meet the shim: for the parts of devices that it holds, or to be suspended? */
-static bool is_shared(const struct engine_local *e, const struct engine_start *start)
+static bool holds_part(const struct engine_local *e, const struct engine_start *start)
 {
     int64_t bytes;
 
+    return start->device_count > 0 &&
+           part_of(start->request, device_at(e, start, 0), &bytes) < WHOLE;
+}
+
+/* Does START meet the shim: for the parts of devices that it holds, or to be suspended? */
+static bool is_shared(const struct engine_local *e, const struct engine_start *start)
+{
     return e->settings.shim_path && e->settings.driver_path && start->device_count > 0 &&
-           (start->suspendable || part_of(start->request, device_at(e, start, 0), &bytes) < WHOLE);
+           (start->suspendable || holds_part(e, start));
+}
+
+int share_check(const struct engine_local *e, const struct engine_start *start, struct err *err)
+{
+    if (strcmp(e->node.sharing, MODEL_SHARING_REFUSED) != 0 || !holds_part(e, start))
+        return 0;
+    return err_set(err, -EOPNOTSUPP, ERR_UNSUPPORTED, NULL, "ask for whole GPUs",
+                   "nothing enforces parts of GPUs on node '%s', which refuses them", e->node.name);
 }
 
 bool share_has_driver(const struct engine_local *e, const struct engine_start *start, bool image)

@@ -111,7 +111,7 @@ void start_image_ready(struct engine_local *e, struct local_job *job)
 static int begin(struct engine_local *e, struct local_task *t, struct request *r, bool *ret_kept,
                  struct err *err)
 {
-    const struct model_launch *launch;
+    const struct model_launch *launch = NULL;
     int res;
 
     *ret_kept = false;
@@ -120,7 +120,9 @@ static int begin(struct engine_local *e, struct local_task *t, struct request *r
                        "allow user and mount namespaces on this machine, or start the server with "
                        "unsandboxed tasks allowed",
                        "node '%s' cannot isolate tasks: %s", e->node.name, e->settings.no_sandbox);
-    res = load_launch(e, r->start.workload, &launch, err);
+    res = share_check(e, &r->start, err);
+    if (res == 0)
+        res = load_launch(e, r->start.workload, &launch, err);
     if (res < 0)
         return res;
     if (launch->image == NULL)

@@ -261,6 +261,7 @@ int surroundings_find(struct engine_local *e, const struct engine_local_config *
     s->workdir_roots = copy_list(&e->arena, c->workdir_roots);
     s->show = copy_list(&e->arena, c->shown_dirs);
     s->allow_unsandboxed = c->allow_unsandboxed;
+    s->strict_sharing = c->strict_sharing;
     s->step = c->step;
     s->step_ctx = c->step_ctx;
     find_hidden(e);
