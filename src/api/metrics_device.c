@@ -31,7 +31,7 @@ struct devices {
     VEC(struct device) items;
 };
 
-enum unit { UNIT_ONE, UNIT_MILLI, UNIT_MIB };
+enum unit { UNIT_ONE, UNIT_MILLI, UNIT_MICRO, UNIT_MIB };
 
 static const struct {
     const char *name, *type, *help;
@@ -55,6 +55,17 @@ static const struct {
      UNIT_MIB},
     {"DCGM_FI_DEV_FB_RESERVED", "gauge", "Framebuffer memory reserved (in MiB).",
      FIGURE(memory_reserved), UNIT_MIB},
+    {"DCGM_FI_PROF_GR_ENGINE_ACTIVE", "gauge", "Ratio of time the graphics engine is active.",
+     FIGURE(engine_active_ppm), UNIT_MICRO},
+    {"DCGM_FI_PROF_SM_ACTIVE", "gauge", "The ratio of cycles an SM has at least 1 warp assigned.",
+     FIGURE(sm_active_ppm), UNIT_MICRO},
+    {"DCGM_FI_PROF_SM_OCCUPANCY", "gauge", "The ratio of number of warps resident on an SM.",
+     FIGURE(sm_occupancy_ppm), UNIT_MICRO},
+    {"DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", "gauge",
+     "Ratio of cycles the tensor (HMMA) pipe is active.", FIGURE(tensor_active_ppm), UNIT_MICRO},
+    {"DCGM_FI_PROF_DRAM_ACTIVE", "gauge",
+     "Ratio of cycles the device memory interface is active sending or receiving data.",
+     FIGURE(dram_active_ppm), UNIT_MICRO},
 #undef FIGURE
 };
 
@@ -128,6 +139,8 @@ static void write_value(struct prom_writer *w, int64_t value, enum unit unit)
 {
     if (unit == UNIT_MILLI)
         prom_milli(w, value);
+    else if (unit == UNIT_MICRO)
+        prom_micro(w, value);
     else
         prom_i64(w, unit == UNIT_MIB ? value >> 20 : value);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/prom_writer.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/qty.h"
@@ -81,4 +82,10 @@ void prom_milli(struct prom_writer *w, int64_t value)
     begin_value(w);
     strbuf_adds(w->out, qty_format_milli(value, text));
     strbuf_addc(w->out, '\n');
+}
+
+void prom_micro(struct prom_writer *w, int64_t value)
+{
+    begin_value(w);
+    strbuf_addf(w->out, "%" PRId64 ".%06" PRId64 "\n", value / 1000000, value % 1000000);
 }

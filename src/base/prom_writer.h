@@ -43,5 +43,7 @@ void prom_label(struct prom_writer *w, const char *name, const char *value);
 void prom_i64(struct prom_writer *w, int64_t value);
 /* In thousandths: 250 is 0.25. */
 void prom_milli(struct prom_writer *w, int64_t value);
+/* In millionths, at least 0: 250 is 0.000250. */
+void prom_micro(struct prom_writer *w, int64_t value);
 
 #endif

@@ -36,6 +36,11 @@ static int load(struct nvml *n, struct err *err)
         {"nvmlDeviceGetClockInfo", (void **)&n->clock},
         {"nvmlDeviceGetProcessUtilization", (void **)&n->process_busy},
         {"nvmlDeviceGetComputeRunningProcesses_v3", (void **)&n->processes},
+        {"nvmlGpmQueryDeviceSupport", (void **)&n->gpm_support},
+        {"nvmlGpmSampleAlloc", (void **)&n->gpm_alloc},
+        {"nvmlGpmSampleFree", (void **)&n->gpm_free},
+        {"nvmlGpmSampleGet", (void **)&n->gpm_sample},
+        {"nvmlGpmMetricsGet", (void **)&n->gpm_metrics},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(needed); i++) {

@@ -41,6 +41,11 @@ struct nvml {
     fn_nvmlDeviceGetClockInfo *clock;
     fn_nvmlDeviceGetProcessUtilization *process_busy;
     fn_nvmlDeviceGetComputeRunningProcesses_v3 *processes;
+    fn_nvmlGpmQueryDeviceSupport *gpm_support;
+    fn_nvmlGpmSampleAlloc *gpm_alloc;
+    fn_nvmlGpmSampleFree *gpm_free;
+    fn_nvmlGpmSampleGet *gpm_sample;
+    fn_nvmlGpmMetricsGet *gpm_metrics;
 };
 
 /* Loads LIBRARY, or the driver's own (NULL), and initialises it. -ENOENT: no driver is here or

@@ -19,6 +19,7 @@
 
 struct device {
     struct nvml_device *handle;
+    struct gpm gpm;
     uint64_t last_seen_us; /* of process samples, by the driver's clock */
     struct gpu_device_reading reading;
 };
@@ -57,6 +58,7 @@ static int find_device(const struct nvml *n, uint32_t index, struct device *d, s
     if (n->pci && n->pci(d->handle, &pci) == NVML_OK)
         snprintf(d->reading.pci_bus_id, sizeof(d->reading.pci_bus_id), "%.*s",
                  (int)sizeof(pci.bus_id), pci.bus_id);
+    gpm_open(n, d->handle, &d->gpm);
     return 0;
 }
 
@@ -99,6 +101,8 @@ void gpu_telemetry_close(struct gpu_telemetry *t)
 {
     if (t == NULL)
         return;
+    for (size_t i = 0; i < DEVICES_MAX; i++)
+        gpm_close(&t->nvml, &t->devices[i].gpm);
     nvml_close(&t->nvml);
     vec_done(&t->processes);
     vec_done(&t->samples);
@@ -277,6 +281,7 @@ int gpu_telemetry_read(struct gpu_telemetry *t, int64_t now_ms)
 
         read_memory(&t->nvml, d);
         read_state(&t->nvml, d);
+        gpm_read(&t->nvml, d->handle, &d->gpm, &d->reading.activity);
         if (read_busy(&t->nvml, d, elapsed) || d->reading.memory_total >= 0)
             answered++;
         read_processes(t, i, elapsed);

@@ -10,6 +10,8 @@
  * for other work. A pause of more than GPU_TELEMETRY_GAP_MS between two looks is not filled in:
  * what nobody saw counts neither as busy nor as idle (`known_ns` does not grow).
  *
+ * Where the device has counters of what its parts did, they are read too (gpu/gpm.h).
+ *
  * What is not known is -1 and stays apart from 0. Under MPS the driver names the server's process
  * and not the clients; only the device's own figures hold then.
  *
@@ -31,6 +33,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "gpu/gpm.h"
 
 #define GPU_TELEMETRY_GAP_MS 5000
 
@@ -47,8 +50,9 @@ struct gpu_device_reading {
     int64_t power_mw, energy_mj;
     int32_t temperature_c;
     int32_t sm_clock_mhz, memory_clock_mhz;
-    int64_t busy_ns;  /* sum since the reader was opened */
-    int64_t known_ns; /* of how much time that is known */
+    struct gpu_activity activity; /* since the read before */
+    int64_t busy_ns;              /* sum since the reader was opened */
+    int64_t known_ns;             /* of how much time that is known */
 };
 
 /* One process on one device, in the time since the read before. */

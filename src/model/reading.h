@@ -21,6 +21,8 @@ struct model_reading {
     int64_t power_mw, energy_mj;                       /* energy: a counter */
     int64_t temperature_c;
     int64_t sm_clock_mhz, memory_clock_mhz;
+    /* What its parts did in the last second, in millionths: see gpu/gpm.h. */
+    int64_t engine_active_ppm, sm_active_ppm, sm_occupancy_ppm, tensor_active_ppm, dram_active_ppm;
 };
 
 #endif

@@ -39,6 +39,18 @@ enum {
 #define NVML_VALUE_UNKNOWN UINT64_MAX            /* memory that cannot be told */
 #define NVML_TEMPERATURE_GPU 0
 
+#define NVML_GPM_SUPPORT_V1 1
+#define NVML_GPM_METRICS_V1 1
+#define NVML_GPM_METRICS_MAX 333
+
+enum {
+    NVML_GPM_GRAPHICS_UTIL = 1,
+    NVML_GPM_SM_UTIL = 2,
+    NVML_GPM_SM_OCCUPANCY = 3,
+    NVML_GPM_ANY_TENSOR_UTIL = 5,
+    NVML_GPM_DRAM_BW_UTIL = 10
+};
+
 struct nvml_device;
 
 struct nvml_memory {
@@ -114,6 +126,22 @@ struct nvml_gpm_support {
     uint32_t version, supported;
 };
 
+struct nvml_gpm_sample; /* the library's, of its counters at one moment */
+
+struct nvml_gpm_metric {
+    uint32_t metric;    /* which, set by the caller */
+    nvml_result result; /* of this one alone: the value holds with NVML_OK */
+    double value;       /* per cent for those below */
+    const char *short_name, *long_name, *unit;
+};
+
+/* The list has grown with the metrics, under one version; drivers look at the first `count`. */
+struct nvml_gpm_metrics {
+    uint32_t version, count;
+    struct nvml_gpm_sample *earlier, *later; /* of one device */
+    struct nvml_gpm_metric list[NVML_GPM_METRICS_MAX];
+};
+
 _Static_assert(sizeof(struct nvml_memory_v2) == 40, "ABI");
 _Static_assert(sizeof(struct nvml_pci) == 68 && sizeof(struct nvml_pci_v2) == 52, "ABI");
 _Static_assert(sizeof(struct nvml_process) == 24, "ABI");
@@ -122,6 +150,8 @@ _Static_assert(sizeof(struct nvml_process_details) == 24, "ABI");
 _Static_assert(sizeof(struct nvml_process_sample) == 32, "ABI");
 _Static_assert(sizeof(struct nvml_process_util) == 40, "ABI");
 _Static_assert(sizeof(struct nvml_process_utils) == 24, "ABI");
+_Static_assert(sizeof(struct nvml_gpm_metric) == 40, "ABI");
+_Static_assert(offsetof(struct nvml_gpm_metrics, list) == 24, "ABI");
 
 /* Library. */
 typedef nvml_result fn_nvmlInit_v2(void);
@@ -176,6 +206,10 @@ typedef nvml_result fn_nvmlDeviceGetPersistenceMode(struct nvml_device *device, 
 typedef fn_nvmlDeviceGetPersistenceMode fn_nvmlDeviceGetComputeMode;
 typedef nvml_result fn_nvmlGpmQueryDeviceSupport(struct nvml_device *device,
                                                  struct nvml_gpm_support *support);
+typedef nvml_result fn_nvmlGpmSampleAlloc(struct nvml_gpm_sample **ret_sample);
+typedef nvml_result fn_nvmlGpmSampleFree(struct nvml_gpm_sample *sample);
+typedef nvml_result fn_nvmlGpmSampleGet(struct nvml_device *device, struct nvml_gpm_sample *sample);
+typedef nvml_result fn_nvmlGpmMetricsGet(struct nvml_gpm_metrics *metrics);
 
 /* Processes; pids are those that the caller sees. */
 typedef nvml_result fn_nvmlDeviceGetComputeRunningProcesses(struct nvml_device *device,

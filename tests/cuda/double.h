@@ -55,7 +55,8 @@
  *  - streams, events, host functions, capture, graphs, cooperative launches; a stream takes 1,024
  *    launches, then the next one blocks
  *  - NVML: inventory, memory, utilisation of devices and of processes by sampling window and lag;
- *    under MPS all activity is that of the server, which pid 1 stands for
+ *    under MPS all activity is that of the server, which pid 1 stands for; GPM where a device's
+ *    name is that of a Hopper or later one: time and SMs, no warps; tensor cores and memory rest
  *  - the checkpoint interface, called from another process than its target. What is saved is
  *    taken as host memory by a thread of the target (--host-copies yes), at copy_bytes_per_s
  *  - fork: the child of a process that called cuInit gets CU_NOT_INITIALIZED, also after a bare

@@ -50,7 +50,6 @@ NVML_EXPORT(nvmlDeviceGetMaxClockInfo);
 NVML_EXPORT(nvmlDeviceGetMigMode);
 NVML_EXPORT(nvmlDeviceGetPersistenceMode);
 NVML_EXPORT(nvmlDeviceGetComputeMode);
-NVML_EXPORT(nvmlGpmQueryDeviceSupport);
 
 static struct {
     pthread_mutex_t mutex;
@@ -521,19 +520,4 @@ nvml_result nvmlDeviceGetPersistenceMode(struct nvml_device *device, int *ret_mo
 nvml_result nvmlDeviceGetComputeMode(struct nvml_device *device, int *ret_mode)
 {
     ANSWER(ret_mode, 0);
-}
-
-nvml_result nvmlGpmQueryDeviceSupport(struct nvml_device *device, struct nvml_gpm_support *support)
-{
-    uint32_t d;
-    nvml_result result = nvml_begin(device, &d);
-
-    if (result != NVML_OK)
-        return result;
-    if (support == NULL)
-        return NVML_INVALID_ARGUMENT;
-    if (support->version != 1)
-        return NVML_VERSION_MISMATCH;
-    support->supported = 0;
-    return NVML_OK;
 }

@@ -107,6 +107,10 @@ def test_every_device_has_its_figures():
             expect(re.fullmatch(r"GPU-[0-9a-f-]{36}", labels["UUID"]), labels["UUID"])
             equal(labels["Hostname"], server.get("/v1/nodes")["nodes"][0]["name"])
         equal(len({labels["UUID"] for labels, _ in rows}), 4, "each has a number of its own")
+    # What the driver's counters tell of the last second, as soon as there was one.
+    families = wait_for("counters", lambda: (f := scrape()).get("DCGM_FI_PROF_SM_ACTIVE") and f)
+    for name in ("GR_ENGINE_ACTIVE", "SM_ACTIVE", "PIPE_TENSOR_ACTIVE", "DRAM_ACTIVE"):
+        equal(len(families["DCGM_FI_PROF_" + name]), 4, name)
     for gpu in "0123":
         equal(sum(value(families, "DCGM_FI_DEV_FB_" + kind, gpu=gpu)
                   for kind in ("FREE", "USED", "RESERVED")), 80 * 1024, "all of its memory")

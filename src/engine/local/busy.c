@@ -237,7 +237,12 @@ static void fill_reading(struct model_reading *r, int32_t device,
                                 .energy_mj = g->energy_mj,
                                 .temperature_c = g->temperature_c,
                                 .sm_clock_mhz = g->sm_clock_mhz,
-                                .memory_clock_mhz = g->memory_clock_mhz};
+                                .memory_clock_mhz = g->memory_clock_mhz,
+                                .engine_active_ppm = g->activity.engine_ppm,
+                                .sm_active_ppm = g->activity.sm_ppm,
+                                .sm_occupancy_ppm = g->activity.occupancy_ppm,
+                                .tensor_active_ppm = g->activity.tensor_ppm,
+                                .dram_active_ppm = g->activity.dram_ppm};
     snprintf(r->uuid, sizeof(r->uuid), "%s", g->uuid);
     snprintf(r->pci_bus_id, sizeof(r->pci_bus_id), "%s", g->pci_bus_id);
     snprintf(r->name, sizeof(r->name), "%s", g->name);

@@ -27,7 +27,12 @@ static struct model_reading reading(int32_t device)
                               .energy_mj = INT64_MAX,
                               .temperature_c = UNKNOWN,
                               .sm_clock_mhz = UNKNOWN,
-                              .memory_clock_mhz = UNKNOWN};
+                              .memory_clock_mhz = UNKNOWN,
+                              .engine_active_ppm = 1000000,
+                              .sm_active_ppm = 34521,
+                              .sm_occupancy_ppm = UNKNOWN,
+                              .tensor_active_ppm = 0,
+                              .dram_active_ppm = 7};
 
     snprintf(r.uuid, sizeof(r.uuid), "GPU-%d", device);
     return r;
@@ -85,10 +90,16 @@ static void figures_have_their_units(void **state)
     assert_true(has(f, "DCGM_FI_DEV_GPU_UTIL" DEVICE_0 "} 7"));
     assert_true(has(f, "DCGM_FI_DEV_FB_USED" DEVICE_0 "} 2"));
     assert_true(has(f, "DCGM_FI_DEV_FB_FREE" DEVICE_0 "} 0"));
+    assert_true(has(f, "# TYPE DCGM_FI_PROF_SM_ACTIVE gauge"));
+    assert_true(has(f, "DCGM_FI_PROF_GR_ENGINE_ACTIVE" DEVICE_0 "} 1.000000"));
+    assert_true(has(f, "DCGM_FI_PROF_SM_ACTIVE" DEVICE_0 "} 0.034521"));
+    assert_true(has(f, "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE" DEVICE_0 "} 0.000000"));
+    assert_true(has(f, "DCGM_FI_PROF_DRAM_ACTIVE" DEVICE_0 "} 0.000007"));
     /* what is not known is not there, and neither are the lines that would announce it */
     assert_int_equal(lines_with(f, "DCGM_FI_DEV_FB_RESERVED"), 0);
     assert_int_equal(lines_with(f, "DCGM_FI_DEV_SM_CLOCK"), 0);
     assert_int_equal(lines_with(f, "DCGM_FI_DEV_GPU_TEMP"), 0);
+    assert_int_equal(lines_with(f, "DCGM_FI_PROF_SM_OCCUPANCY"), 0);
 }
 
 static void a_silent_node_has_no_figures(void **state)

@@ -51,6 +51,10 @@ static void a_family_without_samples_leaves_no_trace(void **state)
     prom_begin(&w);
     prom_milli(&w, 2000);
     assert_string_equal(strbuf_str(&buf), "# HELP one Something.\n# TYPE one gauge\none 2\n");
+    strbuf_truncate(&buf, 0);
+    prom_begin(&w);
+    prom_micro(&w, 1000250);
+    assert_string_equal(strbuf_str(&buf), "one 1.000250\n");
 }
 
 static void label_of(const char *value, const char *wanted)

@@ -41,9 +41,16 @@ static void read_now(struct gpu_telemetry *t, struct dbl_shared *sh)
     SAME(gpu_telemetry_read(t, (int64_t)(dbl_now(sh) / MS_NS)), 0);
 }
 
+static void read_now_later(struct gpu_telemetry *t, struct dbl_shared *sh)
+{
+    dbl_advance(sh, WINDOW_MS * MS_NS);
+    read_now(t, sh);
+}
+
 /* A process with a context on device 0 that launches kernels of BUSY_MS when told to. */
 struct worker {
     uint64_t busy_ms;
+    const char *sms; /* that they fill; NULL: all */
     int orders[2], done[2];
 };
 
@@ -55,7 +62,7 @@ static void work(void *arg)
 
     close(w->orders[1]);
     begin_on(0);
-    kernel = kernel_of(w->busy_ms * MS_NS, "108");
+    kernel = kernel_of(w->busy_ms * MS_NS, w->sms ? w->sms : "108");
     CHECK(write(w->done[1], "x", 1) == 1);
     while (read(w->orders[0], &byte, 1) == 1) {
         OK(launch_in(kernel, NULL));
@@ -111,7 +118,7 @@ static int64_t busy_of(const struct gpu_telemetry *t, pid_t pid)
 static void busy_time_adds_up(struct dbl_shared *sh)
 {
     int64_t of_first = 0, of_second = 0;
-    struct worker first, second;
+    struct worker first = {0}, second = {0};
     struct gpu_telemetry *t;
     pid_t a = employ(&first, 30), b = employ(&second, 20);
 
@@ -152,7 +159,7 @@ static void figures_of_the_moment(struct dbl_shared *sh)
     struct gpu_telemetry *t = reader();
     const struct gpu_device_reading *g = gpu_telemetry_device(t, 0);
     const struct gpu_process_reading *p;
-    struct worker w;
+    struct worker w = {0};
     size_t count;
     pid_t pid = employ(&w, 100);
 
@@ -169,6 +176,8 @@ static void figures_of_the_moment(struct dbl_shared *sh)
     CHECK(g->memory_used >= (int64_t)(64 * MIB));
     CHECK(g->power_mw > 0 && g->energy_mj >= 0 && g->temperature_c > 0);
     CHECK(g->sm_clock_mhz > 0 && g->memory_clock_mhz > 0);
+    /* This device has no counters of its parts. */
+    CHECK(g->activity.engine_ppm == -1 && g->activity.sm_ppm == -1 && g->activity.dram_ppm == -1);
     p = gpu_telemetry_processes(t, &count);
     SAME(count, 1);
     SAME(p[0].pid, pid);
@@ -181,7 +190,7 @@ static void figures_of_the_moment(struct dbl_shared *sh)
 static void a_long_pause_is_not_filled_in(struct dbl_shared *sh)
 {
     struct gpu_telemetry *t = reader();
-    struct worker w;
+    struct worker w = {0};
     pid_t pid = employ(&w, 100);
 
     read_now(t, sh);
@@ -219,11 +228,46 @@ static void what_is_not_told_is_unknown(struct dbl_shared *sh)
     gpu_telemetry_close(t);
 }
 
+/* Kernels of 50 ms on 27 of 108 SMs. */
+static void counters_tell_what_parts_did(struct dbl_shared *sh)
+{
+    struct gpu_telemetry *t = reader();
+    const struct gpu_activity *a = &gpu_telemetry_device(t, 0)->activity;
+    struct worker w = {.sms = "27"};
+    pid_t pid = employ(&w, 50);
+
+    read_now(t, sh);
+    SAME(a->engine_ppm, -1); /* since when? */
+    for (int i = 0; i < 3; i++) {
+        order(&w);
+        dbl_advance(sh, WINDOW_MS * MS_NS);
+        read_now(t, sh);
+        SAME(a->engine_ppm, 500000);
+        SAME(a->sm_ppm, 125000);
+        SAME(a->tensor_ppm, 0);
+        SAME(a->dram_ppm, 0);
+        SAME(a->occupancy_ppm, -1);
+    }
+    SAME(gpu_telemetry_device(t, 1)->activity.sm_ppm, 0);
+    /* Whatever fails, a figure is right or unknown, and the next read but one knows all again. */
+    for (int nth = 1; nth <= 24; nth++) {
+        dbl_advance(sh, WINDOW_MS * MS_NS);
+        dbl_fail_nth(sh, DBL_FAIL_NVML, nth, NVML_GPU_IS_LOST);
+        read_now(t, sh);
+        CHECK(a->engine_ppm == -1 || a->engine_ppm == 0);
+        read_now_later(t, sh);
+        read_now_later(t, sh);
+        SAME(a->engine_ppm, 0);
+    }
+    dismiss(&w, pid);
+    gpu_telemetry_close(t);
+}
+
 static void lists_grow(struct dbl_shared *sh)
 {
     struct gpu_telemetry *t = reader();
     const struct gpu_process_reading *p;
-    struct worker workers[15];
+    struct worker workers[15] = {{0}};
     pid_t pids[15];
     size_t count, busy = 0;
 
@@ -249,7 +293,7 @@ static void lists_grow(struct dbl_shared *sh)
 static void mps_hides_who_it_was(struct dbl_shared *sh)
 {
     struct gpu_telemetry *t = reader();
-    struct worker w;
+    struct worker w = {0};
     pid_t pid = employ(&w, 30);
 
     read_now(t, sh);
@@ -286,6 +330,14 @@ CASE(figures_of_the_moment, DBL_TIMESLICE)
 CASE(a_long_pause_is_not_filled_in, DBL_TIMESLICE)
 CASE(what_is_not_told_is_unknown, DBL_TIMESLICE)
 CASE(lists_grow, DBL_TIMESLICE)
+
+static void test_counters_tell_what_parts_did(void **state)
+{
+    struct dbl_config config = machine(DBL_TIMESLICE);
+
+    snprintf(config.name, sizeof(config.name), "Simulated H200");
+    on_machine(counters_tell_what_parts_did, &config);
+}
 CASE(mps_hides_who_it_was, DBL_MPS)
 CASE(a_machine_without_a_file_has_no_reader, DBL_TIMESLICE)
 
@@ -297,6 +349,7 @@ int main(void)
         cmocka_unit_test(test_a_long_pause_is_not_filled_in),
         cmocka_unit_test(test_what_is_not_told_is_unknown),
         cmocka_unit_test(test_lists_grow),
+        cmocka_unit_test(test_counters_tell_what_parts_did),
         cmocka_unit_test(test_mps_hides_who_it_was),
         cmocka_unit_test(test_a_machine_without_a_file_has_no_reader),
     };
