@@ -11,7 +11,7 @@ import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import tap  # noqa: E402
-from e2e.harness import BUILD, Server, equal, expect  # noqa: E402
+from e2e.harness import BUILD, Server, equal, expect, wait_for  # noqa: E402
 
 GIB = 1 << 30
 CONTEXT = 300 << 20
@@ -45,6 +45,9 @@ def test_where_parts_are_enforced_everything_holds():
         equal((device["part"], device["total"]), (20 * GIB, 20 * GIB))
         equal(device["filled"], 20 * GIB - CONTEXT, "to the last byte")
         equal([(w["way"], w["result"]) for w in device["ways"]], [(w, "refused") for w in WAYS])
+        # Alone it has the device, which is no fault.
+        equal(device["computing_part"], 0.25)
+        expect(device["computing_got"] > 0.35, f"{device}")
 
         text = server.allot("gpu", "verify", "--gpu-memory", "1GiB")
         expect(text.stdout.endswith("held: no way gave more memory than the part\n"), text.stdout)
@@ -54,6 +57,7 @@ def test_where_parts_are_enforced_everything_holds():
         equal((code, [d["verdict"] for d in said["devices"]]), (0, ["held"] * 2), f"{said}")
         code, said = verify(server, "--gpus", "2")
         equal((code, said["verdict"], len(said["devices"])), (0, "whole", 2), f"{said}")
+        expect("computing_got" not in said["devices"][0], f"{said}")
 
         # There is no room in it for a context.
         code, said = verify(server, "--gpu-memory", "200MiB")
@@ -72,15 +76,23 @@ def test_a_neighbour_is_not_mistaken_for_a_limit():
     # Whoever has its part filled leaves the others theirs, whatever they try.
     with Server(simulate="1xH100") as server:
         full = server.submit(team="default", gpu=0.75, command=["python3", "-uc", """
-import ctypes, time
+import ctypes
 cuda = ctypes.CDLL("libcuda.so.1")
 cuda.cuInit(0)
 cuda.cuCtxCreate_v2(ctypes.byref(ctypes.c_void_p()), 0, 0)
 print(cuda.cuMemAlloc_v2(ctypes.byref(ctypes.c_uint64()), ctypes.c_size_t(59 << 30)))
-time.sleep(600)"""])["id"]
-        server.wait_state(full, "running")
+module, kernel = ctypes.c_void_p(), ctypes.c_void_p()
+cuda.cuModuleLoadData(ctypes.byref(module), b"kernel work 1000000 108\\n")
+cuda.cuModuleGetFunction(ctypes.byref(kernel), module, b"work")
+print("busy")
+while True:
+    cuda.cuLaunchKernel(kernel, 1, 1, 1, 32, 1, 1, 0, None, None, None)
+    cuda.cuCtxSynchronize()"""])["id"]
+        wait_for("it to be at work", lambda: "busy" in server.allot("logs", str(full)).stdout)
         code, said = verify(server)
         equal((code, said["verdict"]), (0, "held"), f"{said}")
+        # A quarter, as the other one wants the rest; alone it is all.
+        expect(0.05 < said["devices"][0]["computing_got"] < 0.5, f"{said}")
 
 
 def test_a_node_without_the_shim_is_caught():

@@ -127,16 +127,18 @@ static void try_memory(const struct driver *d, struct trial *t)
     }
 }
 
-static void try_device(const struct driver *d, struct trial *t, bool whole)
+static void try_device(const struct driver *d, struct trial *t)
 {
     cu_result r = describe(d, t);
 
     if (r != CU_OK)
         give_up(t, "the device cannot be used", r);
-    else if (whole)
+    else if (t->part_milli >= WHOLE)
         t->verdict = VERDICT_WHOLE;
     else
         try_memory(d, t);
+    if (t->verdict == VERDICT_HELD || t->verdict == VERDICT_BROKEN)
+        t->compute_error = compute_try(d, &t->got_milli);
 }
 
 static int verify(bool json)
@@ -155,8 +157,9 @@ static int verify(bool json)
     if (d.devices > DEVICES_MAX)
         d.devices = DEVICES_MAX;
     for (int i = 0; i < d.devices; i++) {
-        trials[i] = (struct trial){.device = i, .part = part};
-        try_device(&d, &trials[i], milli >= WHOLE * (uint64_t)d.devices);
+        trials[i] = (struct trial){
+            .device = i, .part = part, .part_milli = (int)(milli / (uint64_t)d.devices)};
+        try_device(&d, &trials[i]);
     }
     return report(trials, d.devices, NULL, json);
 }

@@ -5,6 +5,7 @@
 #include "share/verify/verify.h"
 
 #define GIB 1073741824.0
+#define NOISE_MILLI 50 /* of a measured share */
 
 static const char *const words[] = {[VERDICT_HELD] = "held",
                                     [VERDICT_WHOLE] = "whole",
@@ -58,6 +59,29 @@ static void print_answer(const struct answer *a)
         printf("  %-16s %s\n", a->way, a->code == CU_OK ? "GIVEN" : outcome(a->code));
 }
 
+static bool is_computing_known(const struct trial *t)
+{
+    return t->answer_count > 0 && t->compute_error == CU_OK;
+}
+
+/* More than the part is no fault: what nobody else wants is usable. */
+static const char *judge_computing(const struct trial *t)
+{
+    return t->got_milli <= t->part_milli + NOISE_MILLI
+               ? "within the part"
+               : "nobody else wanted the rest, or nothing shares it by parts";
+}
+
+static void print_computing(const struct trial *t)
+{
+    if (!is_computing_known(t))
+        printf("  %-16s not tried (the driver answers %d)\n", "computing", t->compute_error);
+    else
+        printf("  %-16s %d.%d %% of the device's time, the part is %d.%d %%: %s\n", "computing",
+               t->got_milli / 10, t->got_milli % 10, t->part_milli / 10, t->part_milli % 10,
+               judge_computing(t));
+}
+
 static void print_trial(const struct trial *t)
 {
     char uuid[48];
@@ -71,8 +95,10 @@ static void print_trial(const struct trial *t)
         print_bytes("filled", t->filled);
     for (int i = 0; i < t->answer_count; i++)
         print_answer(&t->answers[i]);
-    if (t->answer_count > 0)
+    if (t->answer_count > 0) {
         printf("  %-16s %s\n", "freed, and again", t->lost ? "LOST" : "given");
+        print_computing(t);
+    }
     if (t->verdict == VERDICT_UNTESTED)
         printf("  %-16s %s\n", "not tested", t->reason);
 }
@@ -154,6 +180,9 @@ static void json_trial(const struct trial *t)
     json_bytes("beyond", t->beyond);
     json_answers(t);
     printf(",\"lost\":%s,", t->lost ? "true" : "false");
+    if (is_computing_known(t))
+        printf("\"computing_part\":0.%03d,\"computing_got\":%d.%03d,", t->part_milli,
+               t->got_milli / 1000, t->got_milli % 1000);
     json_text("verdict", words[t->verdict]);
     if (t->verdict == VERDICT_UNTESTED) {
         printf(",");

@@ -10,11 +10,14 @@
  *
  * It does no harm where nothing is enforced: of a device it never asks for more than VERIFY_EXTRA
  * bytes beyond the part, and gives those back at once. (What a context takes is not asked for.)
+ * Computing has no limit that could be broken, as a part that nobody else wants is usable: what the
+ * task got of a device's time while it wanted all of it is measured and said.
  *
  *     main.c     the command line, the devices one after the other, the verdict
  *     driver.c   the driver as any program finds it: libcuda.so.1, nothing of ours
  *     fill.c     taking the part, and a second process that takes some of it
  *     ways.c     the other ways of asking for memory
+ *     compute.c  how much of a device's time its programs get
  *     report.c   what is printed, as text and as JSON
  *
  * One thread. Sizes are bytes. What the driver answers is kept as it is (enum cu_code).
@@ -61,7 +64,12 @@
     X(cuMemCreate)               \
     X(cuMemRelease)              \
     X(cuArrayCreate_v2)          \
-    X(cuArrayDestroy)
+    X(cuArrayDestroy)            \
+    X(cuModuleLoadData)          \
+    X(cuModuleGetFunction)       \
+    X(cuModuleUnload)            \
+    X(cuLaunchKernel)            \
+    X(cuCtxSynchronize)
 
 /* Functions that this driver lacks are NULL. */
 struct driver {
@@ -110,6 +118,14 @@ struct way {
 
 extern const struct way verify_ways[]; /* ends with a NULL name */
 
+/* ---- compute.c ------------------------------------------------------------------------------- */
+
+/*
+ * Keeps the current context's device busy for two seconds. RET_MILLI: thousandths of that time in
+ * which kernels of this process ran. An error of the driver: it could not be tried.
+ */
+cu_result compute_try(const struct driver *d, int *ret_milli);
+
 /* ---- report.c -------------------------------------------------------------------------------- */
 
 enum verdict { VERDICT_HELD, VERDICT_WHOLE, VERDICT_UNTESTED, VERDICT_BROKEN };
@@ -130,6 +146,9 @@ struct trial {
     struct answer answers[VERIFY_WAYS];
     int answer_count;
     bool lost; /* what was freed did not come back */
+    int part_milli;          /* of its time that is the task's */
+    int got_milli;           /* of it that it got, wanting all */
+    cu_result compute_error; /* why that is not known, or CU_OK */
     enum verdict verdict;
     char reason[200]; /* of VERDICT_UNTESTED */
 };
