@@ -35,6 +35,7 @@ void share_sleep(const _Atomic uint32_t *word, uint32_t seen, uint64_t time_ns)
 #include <pthread.h>
 #include <stddef.h>
 
+#include "share/old_glibc.h"
 #include "share/place.h"
 
 #define LOOK_NS UINT64_C(200000) /* a futex does not wake who sleeps by this clock */

@@ -5,6 +5,8 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
+#include "share/old_glibc.h"
+
 /* Two threads that load it at one time get the same handle. */
 static void *load(struct library *l)
 {

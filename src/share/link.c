@@ -18,6 +18,7 @@
 
 #include "share/call.h"
 #include "share/compute.h"
+#include "share/old_glibc.h"
 #include "share/place.h"
 #include "share/shim.h"
 

@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "share/library.h"
+#include "share/old_glibc.h"
 #include "share/place.h"
 #include "share/shim.h"
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-# test: timeout=180
+# test: timeout=600
 """What becomes of workloads that hold GPUs and do nothing."""
 import os
 import re

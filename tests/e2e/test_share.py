@@ -1,14 +1,16 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-# test: timeout=120
+# test: timeout=400
 """Parts of GPUs are parts: what programs of tasks see of the memory of simulated devices."""
 import os
+import re
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import tap  # noqa: E402
 from e2e.driver import CONTEXT, DRIVER, GIB, used  # noqa: E402
-from e2e.harness import Server, equal, expect, wait_for  # noqa: E402
+from e2e.harness import BUILD, SANITIZED, Server, equal, expect, wait_for  # noqa: E402
 
 server = Server(simulate="2xH100")
 
@@ -313,6 +315,18 @@ def test_a_task_without_devices_sees_no_driver():
     ident = start("", cpu=1)
     equal(server.wait_state(ident, "succeeded", "failed")["state"], "failed")
     expect("libcuda.so.1" in log_of(ident), log_of(ident))
+
+
+def test_it_loads_where_the_c_library_is_older():
+    # Images bring their own: those of RHEL 8, Debian 11 and Ubuntu 20.04 are older than ours.
+    if SANITIZED:
+        return  # a sanitizer's library needs more
+    for library in ("liballot-share.so", "liballot-share-nvml.so"):
+        listing = subprocess.run(["objdump", "-T", "-p", os.path.join(BUILD, library)],
+                                 check=True, capture_output=True, text=True).stdout
+        versions = {tuple(map(int, v.split("."))) for v in re.findall(r"GLIBC_([\d.]+)", listing)}
+        expect(versions and max(versions) <= (2, 17), f"{library} needs glibc {max(versions)}")
+        expect("libdl.so.2" in listing and "libpthread.so.0" in listing, listing)
 
 
 def test_a_strict_server_takes_no_parts_that_nothing_enforces():
