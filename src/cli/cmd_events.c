@@ -219,6 +219,8 @@ static int run(struct cli *cli, const struct cli_args *args)
     r = print_page(&w, args, &err);
     if (r == 0 && team && !w.any) /* silence for want of such a team is an error */
         r = cli_get_team(cli, team, NULL, &err);
+    if (r == 0 && !w.any && !cli->json && !cli_option_given(args, "follow"))
+        fprintf(cli->err, "no such events\n");
     if (r == 0 && cli_option_given(args, "follow"))
         r = follow(&w, &err);
     cli_interrupt_end();

@@ -72,6 +72,10 @@ static int run_list(struct cli *cli, const struct cli_args *args)
         cli_print_json(cli, reply);
         return 0;
     }
+    if (cli_json_len(reply, "nodes") == 0) {
+        fprintf(cli->err, "no nodes yet\n");
+        return 0;
+    }
     t = cli_table_new(cli, columns, ARRAY_LEN(columns));
     for (size_t i = 0; i < cli_json_len(reply, "nodes"); i++) {
         struct json_object *n = cli_json_at(reply, "nodes", i);

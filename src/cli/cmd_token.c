@@ -28,6 +28,10 @@ static int run_list(struct cli *cli, const struct cli_args *args)
         cli_print_json(cli, reply);
         return 0;
     }
+    if (cli_json_len(reply, "tokens") == 0) {
+        fprintf(cli->err, "no tokens\n");
+        return 0;
+    }
     t = cli_table_new(cli, columns, ARRAY_LEN(columns));
     for (size_t i = 0; i < cli_json_len(reply, "tokens"); i++) {
         struct json_object *token = cli_json_at(reply, "tokens", i);

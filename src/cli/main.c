@@ -321,7 +321,7 @@ static int end_output(struct cli *cli, int code)
     if (r == 0)
         return code;
     err_set(&err, r, ERR_UNAVAILABLE, NULL, "make room, or write it elsewhere",
-            "the output could not be written%s%s", r == -EIO ? "" : ": ",
+            "standard output could not be written%s%s", r == -EIO ? "" : ": ",
             r == -EIO ? "" : strerror(-r));
     r = cli_fail(cli, &err);
     return code ? code : r;

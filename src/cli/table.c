@@ -10,6 +10,7 @@
 #include "base/vec.h"
 #include "cli/cli.h"
 
+#define EMPTY "-"    /* a cell that says nothing */
 #define GAP 2        /* blanks between columns */
 #define CUT_MIN 8    /* columns are not cut below this */
 #define TREE_WIDTH 2 /* of one level */
@@ -86,7 +87,7 @@ size_t cli_table_row(struct cli_table *t, size_t parent)
         row.depth = t->rows.items[parent].depth + 1;
     row.cells = arena_new_array(&t->cli->arena, struct cell, t->column_count);
     for (size_t i = 0; i < t->column_count; i++)
-        row.cells[i].text = "";
+        row.cells[i].text = EMPTY;
     vec_push(&t->rows, row);
     t->next = 0;
     return t->rows.len - 1;
@@ -98,7 +99,7 @@ void cli_table_cell(struct cli_table *t, const char *text, enum cli_color color)
 
     need(t->next < t->column_count);
     t->next++;
-    cell->text = text && *text ? cli_safe(t->cli, text) : "-";
+    cell->text = text && *text ? cli_safe(t->cli, text) : EMPTY;
     cell->color = color;
 }
 

@@ -42,7 +42,7 @@ struct cli_table *cli_table_new(struct cli *cli, const struct cli_column *column
 /* Begins a row and returns its number; PARENT (a number, or CLI_TABLE_TOP) matters with
  * CLI_COLUMN_TREE. */
 size_t cli_table_row(struct cli_table *t, size_t parent);
-/* The next cell of the row; NULL and "" become "-". Cells that are left out are empty. */
+/* The next cell of the row. NULL and "" become "-", and so do cells that are left out. */
 void cli_table_cell(struct cli_table *t, const char *text, enum cli_color color);
 /* Prints to cli->out and releases T. */
 void cli_table_end(struct cli_table *t);

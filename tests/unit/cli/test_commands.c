@@ -410,8 +410,8 @@ static void quota_tells_gpu_types_apart(void **state)
     expect("quota --all", 0,
            "TEAM                      USED  GUARANTEE  LIMIT  SHARE  DEMAND\n"
            "nlp         #######+----   2.5          4      -      3       3\n"
-           "|-[A10.v2]  ------------     0          -      1\n"
-           "|-[H100]    ##########--   2.5          2      3\n"
+           "|-[A10.v2]  ------------     0          -      1      -       -\n"
+           "|-[H100]    ##########--   2.5          2      3      -       -\n"
            "`-ocr       ------------     0          1      -      -       0\n"
            "\nCPU\n"
            "TEAM                 USED  GUARANTEE  LIMIT  SHARE  DEMAND\n"
