@@ -71,26 +71,29 @@ static void write_params(struct json_writer *w, const struct api_route *r)
     json_end_array(w);
 }
 
+/* SCHEMA NULL = no body. */
+static void write_response(struct json_writer *w, int status, const char *type, const char *schema)
+{
+    char text[16];
+
+    snprintf(text, sizeof(text), "%d", status);
+    json_key(w, text);
+    json_begin_object(w);
+    json_key_string(w, "description", http_status_phrase(status));
+    if (schema)
+        write_content(w, type ? type : "application/json", schema);
+    json_end_object(w);
+}
+
 static void write_responses(struct json_writer *w, const struct api_route *r)
 {
-    char status[16];
-
     json_key(w, "responses");
     json_begin_object(w);
-    snprintf(status, sizeof(status), "%d", r->status);
-    json_key(w, status);
-    json_begin_object(w);
-    json_key_string(w, "description", http_status_phrase(r->status));
-    if (r->response)
-        write_content(w, r->response_type ? r->response_type : "application/json", r->response);
-    json_end_object(w);
-    if (strcmp(r->method, "PUT") == 0 && r->response && strcmp(r->response, "Team") == 0) {
-        json_key(w, "201");
-        json_begin_object(w);
-        json_key_string(w, "description", http_status_phrase(201));
-        write_content(w, "application/json", r->response);
-        json_end_object(w);
-    }
+    write_response(w, r->status, r->response_type, r->response);
+    if (strcmp(r->method, "PUT") == 0 && r->response && strcmp(r->response, "TeamChanged") == 0)
+        write_response(w, 201, NULL, r->response);
+    if (r->dry_response)
+        write_response(w, 200, NULL, r->dry_response);
     json_key(w, "default");
     write_ref(w, "responses", "Problem");
     json_end_object(w);

@@ -63,6 +63,13 @@ static const struct api_param event_headers[] = {
     {NULL},
 };
 
+static const struct api_param submit_params[] = {
+    {"dry_run", "boolean",
+     "Submit nothing: refuse what would be refused, and explain what would become of each "
+     "workload by itself (200)."},
+    {NULL},
+};
+
 static const struct api_param submit_headers[] = {
     {"Idempotency-Key", "string",
      "A repeat with the same key and body gets the stored answer and has no further effect."},
@@ -123,7 +130,7 @@ static const struct api_route routes[] = {
     {"POST", "/v1/workloads", "submitWorkloads",
      "Submit one workload, or up to 10,000 of which all are taken or none.", API_AUTH_USER,
      handle_submit, "Submit", "Submitted", .status = 201, .body_max = HTTP_BODY_DEFAULT,
-     .headers = submit_headers},
+     .dry_response = "Foreseen", .params = submit_params, .headers = submit_headers},
     {"GET", "/v1/workloads/{id}", "getWorkload",
      "One workload with its tasks; id is a number, a name, or team:name.", API_AUTH_USER,
      handle_workload_get, NULL, "Workload", .status = 200},
@@ -140,8 +147,7 @@ static const struct api_route routes[] = {
      handle_workload_resume, NULL, "WorkloadState", .status = 202},
     {"POST", "/v1/workloads/{id}/extend", "extendWorkload",
      "Let it be idle for longer than the policy of its team says.", API_AUTH_USER,
-     handle_workload_extend, "ExtendInput", "WorkloadState", .status = 202,
-     .body_max = SMALL_BODY},
+     handle_workload_extend, "ExtendInput", "WorkloadState", .status = 202, .body_max = SMALL_BODY},
     {"GET", "/v1/workloads/{id}/logs", "getLogs",
      "Output of one attempt of one task. X-Log-Offset is where it begins.", API_AUTH_USER,
      handle_workload_logs, NULL, "Text", "text/plain", .status = 200, .params = log_params},

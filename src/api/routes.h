@@ -33,6 +33,7 @@ struct api_route {
     const char *request;       /* schema of the body, NULL = takes none */
     const char *response;      /* schema of the answer, NULL = no body */
     const char *response_type; /* NULL = application/json */
+    const char *dry_response;  /* schema of the answer (200) to a dry run, NULL = there is none */
     int status;                /* of success */
     int64_t body_max;
     const struct api_param *params; /* ends with a NULL name; NULL = none */

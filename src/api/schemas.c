@@ -166,7 +166,7 @@ static const struct api_schema schemas[] = {
      OBJECT("\"id\":{\"type\":[\"integer\",\"null\"]}," OPT("name") STR("team")
             INT("workloads") NUM("gpu") NUM("cpu") STR_("memory"))},
     {"Explanation",
-     OBJECT(INT("id") STR("name") STR("team") WORDS("state", WORKLOAD_STATES) OPT("reason")
+     OBJECT(INT("id") OPT("name") STR("team") WORDS("state", WORKLOAD_STATES) OPT("reason")
             STR("sentence") OPT("remedy") OPT("request") INT("tasks") TIME("at") STR("resource")
             NUM("asked") NUM("each") NUM("free") NUM("most") NUM("missing") NUM("less")
             INT("less_tasks") NUM("takes_gpu") INT("gang_tasks") INT("fitting_tasks")
@@ -178,6 +178,7 @@ static const struct api_schema schemas[] = {
             "\"maintenance\":{\"type\":\"object\"}," LIST("nodes", "NodeState")
             LIST("holders", "ExplanationHolder") OPT("last_eviction") TIME_("last_eviction_at"))},
     /* clang-format on */
+    {"Foreseen", OBJECT(LIST_("workloads", "Explanation"))},
     {"Allocation", OBJECT(INT("id") INT("task") INT("attempt") INTS("devices") NUM("gpu") NUM("cpu")
                               NUM("memory") TIME("started_at") TIME("ended_at") INT("busy_ms")
                                   INT("known_ms") OPT_("release"))},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* POST /v1/workloads: one, or a batch that is taken as a whole or not at all. */
+/* POST /v1/workloads: one, or a batch that is taken as a whole or not at all; or a dry run. */
 #include "api/internal.h"
 
 #include <errno.h>
@@ -66,6 +66,33 @@ static void reply_submitted(struct api_call *call)
     call_reply(call, 201, &body);
 }
 
+/* {"workloads": [explanation, ...]}, in the order of the request. */
+static void reply_dry(struct api_call *call)
+{
+    const struct core_command *c = &call->command;
+    struct api_sight sight;
+    struct strbuf body = STRBUF_INIT;
+    struct json_writer w;
+    struct err err = ERR_INIT;
+    int r = call_sight(call, &sight, &err);
+
+    if (r < 0) {
+        call_fail(call, r, &err);
+        return;
+    }
+    json_writer_init(&w, &body);
+    json_begin_object(&w);
+    json_key(&w, "workloads");
+    json_begin_array(&w);
+    for (size_t i = 0; i < c->workload_count; i++) {
+        api_explanation_for(&sight, &c->ret_explanation[i], call_arena(call));
+        model_explanation_encode(&c->ret_explanation[i], &w);
+    }
+    json_end_array(&w);
+    json_end_object(&w);
+    call_reply(call, 200, &body);
+}
+
 /* The list of workloads in JSON, or NULL when it is one by itself. */
 static int find_batch(struct json_object *json, struct json_object **ret_list, struct err *err)
 {
@@ -126,8 +153,11 @@ void handle_submit(struct api_call *call)
 {
     struct json_object *json;
     struct err err = ERR_INIT;
-    int r = call_idempotency(call, &err);
+    bool dry = false;
+    int r = call_param_bool(call, "dry_run", &dry, &err);
 
+    if (r == 0 && !dry)
+        r = call_idempotency(call, &err);
     if (r > 0)
         return;
     if (r < 0) {
@@ -141,6 +171,10 @@ void handle_submit(struct api_call *call)
     json_object_put(json);
     if (r < 0) {
         call_fail(call, r, &err);
+        return;
+    }
+    if (dry) {
+        call_submit(call, CORE_WORKLOADS_DRY, reply_dry);
         return;
     }
     call->command.make_reply = make_reply;

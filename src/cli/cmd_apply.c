@@ -39,8 +39,9 @@ struct report {
     bool dry;
 };
 
+/* ID: of a workload, or NULL. X: what would become of it, or NULL. */
 static void report(struct report *rep, const struct cli_apply_item *item, enum outcome outcome,
-                   const char *id)
+                   const char *id, struct json_object *x)
 {
     struct cli *cli = rep->cli;
     const char *name = item->manifest.name;
@@ -53,6 +54,10 @@ static void report(struct report *rep, const struct cli_apply_item *item, enum o
         if (id)
             json_key_i64(&rep->w, "id", strtoll(id, NULL, 10));
         json_key_string(&rep->w, "outcome", outcome_names[outcome]);
+        if (x)
+            json_key_string(&rep->w, "reason", cli_json_text(x, "reason"));
+        if (x)
+            json_key_string(&rep->w, "sentence", cli_json_text(x, "sentence"));
         json_end_object(&rep->w);
         return;
     }
@@ -109,7 +114,7 @@ static int apply_team(struct report *rep, const struct cli_apply_item *item, str
         if (r < 0)
             return r;
     }
-    report(rep, item, outcome, NULL);
+    report(rep, item, outcome, NULL, NULL);
     cli_print_warnings(cli, reply);
     return 0;
 }
@@ -142,6 +147,38 @@ static int find_standing(struct cli *cli, const struct cli_apply_item *item, con
     return 0;
 }
 
+static bool is_there(struct cli *cli, const char *team)
+{
+    struct err err = ERR_INIT;
+
+    return cli_get(cli, cli_path(cli, "/v1/teams/%s", team), NULL, &err) != -ENOENT;
+}
+
+/* What would become of it, as things are now; a team that is yet to be made cannot be asked for. */
+static int try_workload(struct report *rep, const struct cli_apply_item *item, struct err *err)
+{
+    struct cli *cli = rep->cli;
+    _cleanup_json_ struct json_object *reply = NULL;
+    struct json_object *x;
+    const char *reason;
+    int r = cli_dry_run_body(cli, item->manifest.body, &reply, err);
+
+    if (r < 0 && (strcmp(err->field, "team") != 0 || is_there(cli, item->workload_team)))
+        return r;
+    x = r < 0 ? NULL : cli_json_at(reply, "workloads", 0);
+    reason = cli_json_text(x, "reason");
+    report(rep, item, CREATED, NULL, x);
+    if (reason && strcmp(reason, "none") != 0)
+        cli_say(cli, arena_printf(&cli->arena, "warning: it would wait: %s",
+                                  cli_safe(cli, cli_json_text(x, "sentence"))));
+    else if (reason == NULL)
+        cli_say(cli, arena_printf(&cli->arena,
+                                  "warning: whether it would start is not known before team '%s' "
+                                  "is there",
+                                  item->workload_team));
+    return 0;
+}
+
 static int apply_workload(struct report *rep, const struct cli_apply_item *item, struct err *err)
 {
     _cleanup_json_ struct json_object *reply = NULL;
@@ -150,15 +187,17 @@ static int apply_workload(struct report *rep, const struct cli_apply_item *item,
 
     if (r < 0)
         return r;
-    if (id || rep->dry) {
-        report(rep, item, id ? UNCHANGED : CREATED, id);
+    if (id) {
+        report(rep, item, UNCHANGED, id, NULL);
         return 0;
     }
+    if (rep->dry)
+        return try_workload(rep, item, err);
     r = cli_submit_body(rep->cli, item->manifest.body, &reply, err);
     if (r < 0)
         return r;
     id = cli_json_text(reply, "id");
-    report(rep, item, CREATED, id);
+    report(rep, item, CREATED, id, NULL);
     return 0;
 }
 
@@ -192,14 +231,38 @@ static int check_teams(struct cli *cli, const struct cli_apply_plan *plan, struc
     return 0;
 }
 
-/* Has a change of a team left more promised than there is? */
+/* The teams as they would be: what the server has, and in its place what is planned. */
+static struct json_object *planned_teams(struct cli *cli, const struct cli_apply_plan *plan)
+{
+    _cleanup_json_ struct json_object *now = NULL;
+    struct json_object *list = json_object_new_object(), *teams = json_object_new_array();
+    struct err err = ERR_INIT;
+
+    json_object_object_add(list, "teams", teams);
+    if (cli_get(cli, "/v1/teams", &now, &err) < 0)
+        return list;
+    for (size_t i = 0; i < cli_json_len(now, "teams"); i++) {
+        struct json_object *t = cli_json_at(now, "teams", i);
+        const char *name = cli_json_text(t, "name");
+
+        if (name && !is_planned(plan, name))
+            json_object_array_add(teams, json_object_get(t));
+    }
+    for (size_t i = 0; i < plan->len && plan->items[i].team; i++)
+        json_object_array_add(teams, json_tokener_parse(team_text(cli, *plan->items[i].team)));
+    return list;
+}
+
+/* Does a change of a team leave more promised than there is? */
 static void note_guarantees(struct report *rep, const struct cli_apply_plan *plan)
 {
+    _cleanup_json_ struct json_object *list = NULL;
     const char *note;
 
-    if (rep->dry || plan->len == 0 || plan->items[0].team == NULL)
+    if (plan->len == 0 || plan->items[0].team == NULL)
         return;
-    note = cli_guarantee_note(rep->cli, NULL);
+    list = rep->dry ? planned_teams(rep->cli, plan) : NULL;
+    note = cli_guarantee_note(rep->cli, list);
     if (note)
         cli_say(rep->cli, arena_printf(&rep->cli->arena, "warning: %s", note));
 }
@@ -261,7 +324,8 @@ static const struct cli_option options[] = {
      .help = "YAML or JSON, one or many documents; a folder; or - for standard input. May be "
              "repeated",
      .complete = CLI_COMPLETE_FILE},
-    {.name = "dry-run", .help = "check the documents and say what would be done"},
+    {.name = "dry-run",
+     .help = "change nothing; say what would be done, and what would wait or be refused"},
     {0},
 };
 

@@ -462,6 +462,10 @@ static int run(struct cli *cli, const struct cli_args *args)
         cli_fail(cli, &err);
         return CLI_EXIT_OWN;
     }
+    if (cli_option_given(args, "dry-run")) {
+        cli_print_dry_run(cli, reply);
+        return 0;
+    }
     if (cli->json)
         cli_print_json(cli, reply);
     else if (cli_option_given(args, "detach"))

@@ -82,6 +82,7 @@ static int run(struct cli *cli, const struct cli_args *args)
     _cleanup_strbuf_ struct strbuf body = STRBUF_INIT;
     _cleanup_json_ struct json_object *reply = NULL;
     struct err err = ERR_INIT;
+    bool dry = cli_option_given(args, "dry-run");
     int r;
 
     if (cli_option_given(args, "file") && args->command_count > 0) {
@@ -92,13 +93,16 @@ static int run(struct cli *cli, const struct cli_args *args)
     if (cli_option_given(args, "file")) {
         r = files_body(cli, args, &body, &err);
         if (r == 0)
-            r = cli_submit_body(cli, body.data, &reply, &err);
+            r = (dry ? cli_dry_run_body : cli_submit_body)(cli, body.data, &reply, &err);
     } else {
         r = cli_submit_options(cli, args, &reply, &err);
     }
     if (r < 0)
         return cli_fail(cli, &err);
-    print_ids(cli, reply);
+    if (dry)
+        cli_print_dry_run(cli, reply);
+    else
+        print_ids(cli, reply);
     return 0;
 }
 
@@ -122,6 +126,8 @@ const struct cli_command cli_submit = {
         "either all are accepted or none.",
     .examples = "allot submit --gpu 0.5 -- python3 train.py --lr 0.1\n"
                 "allot submit --class batch --gpus 1 --max-retries 3 -- ./sweep.sh\n"
+                "# would it start now? If not, why?\n"
+                "allot submit --gpus 8 --dry-run -- ./train.sh\n"
                 "# wait for it\n"
                 "id=$(allot submit --gpus 2 -- ./job.sh) && allot logs -f \"$id\"",
     .options = options,

@@ -258,28 +258,61 @@ static void print_title(struct cli *cli, struct json_object *o)
 {
     const char *state = cli_safe(cli, cli_json_text(o, "state"));
 
-    fprintf(cli->out, "%s (%s) of team %s: %s\n\n",
+    fprintf(cli->out, "%s (%s) of team %s: %s\n",
             cli_colored(cli, cli_safe(cli, cli_json_text(o, "name")), CLI_BOLD),
             cli_safe(cli, cli_json_text(o, "id")), cli_safe(cli, cli_json_text(o, "team")),
             cli_colored(cli, state, cli_state_color(state)));
 }
 
-static void print_waiting(struct cli *cli, struct json_object *x)
+/* The sentences and the numbers behind them. */
+static void print_reason(struct cli *cli, struct json_object *x)
 {
-    const char *remedy = cli_json_text(x, "remedy"), *evicted = cli_json_text(x, "last_eviction");
+    const char *remedy = cli_json_text(x, "remedy");
 
-    print_title(cli, x);
+    fputc('\n', cli->out);
     cli_wrap(cli->out, sentence(cli, cli_json_text(x, "sentence")), 2, cli->style.width - 2);
     if (remedy)
         cli_wrap(cli->out, sentence(cli, remedy), 2, cli->style.width - 2);
     fputc('\n', cli->out);
     print_numbers(cli, x);
+}
+
+static void print_waiting(struct cli *cli, struct json_object *x)
+{
+    const char *evicted = cli_json_text(x, "last_eviction");
+
+    print_title(cli, x);
+    print_reason(cli, x);
     if (evicted)
         cli_field_phrase(cli, "last evicted",
                          arena_printf(&cli->arena, "%s: %s",
                                       cli_when_text(cli, x, "last_eviction_at"),
                                       cli_safe(cli, evicted)));
     print_holders(cli, x);
+}
+
+void cli_print_dry_run(struct cli *cli, struct json_object *reply)
+{
+    if (cli->json) {
+        cli_print_json(cli, reply);
+        return;
+    }
+    for (size_t i = 0; i < cli_json_len(reply, "workloads"); i++) {
+        struct json_object *x = cli_json_at(reply, "workloads", i);
+        const char *name = cli_json_text(x, "name"), *basis = cli_json_text(x, "start_basis");
+        bool now = waits_for(x, "none") && basis && strcmp(basis, "now") == 0;
+
+        fprintf(cli->out, "%s%s of team %s: would %s (dry run)\n", i ? "\n" : "",
+                cli_colored(cli, name ? cli_safe(cli, name) : "workload", CLI_BOLD),
+                cli_safe(cli, cli_json_text(x, "team")),
+                now                    ? "start now"
+                : waits_for(x, "none") ? "start by eviction"
+                                       : "wait");
+        if (now)
+            continue;
+        print_reason(cli, x);
+        print_holders(cli, x);
+    }
 }
 
 /* The last of its events, oldest first. */
@@ -319,6 +352,7 @@ static void print_past(struct cli *cli, struct json_object *w, struct json_objec
     int64_t end = cli_json_time(w, "ended_at");
 
     print_title(cli, w);
+    fputc('\n', cli->out);
     if (waits_for(x, "stopping") && cli_json_int(x, "waits_for.id", 0) == (int64_t)id)
         fprintf(cli->out, "  It gives way: it is stopping, and will wait to start again.\n");
     else if (state && strcmp(state, "running") == 0)

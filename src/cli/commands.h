@@ -28,6 +28,8 @@ extern const struct cli_command cli_login, cli_version, cli_completion, cli_help
     "GPU type and used of it."
 #define CLI_QUOTA_ALL {.name = "all", .letter = 'a', .help = "also cpu and memory, not only GPUs"}
 
+/* What would become of each workload, as the answer to a dry run says; with -o json that answer. */
+void cli_print_dry_run(struct cli *cli, struct json_object *reply);
 /* Follows a workload to its end, as `allot run` does; SUBMITTED is the answer to its submission.
  * Returns the exit code of its task. */
 int cli_watch_workload(struct cli *cli, struct json_object *submitted);

@@ -3,6 +3,7 @@
 #include "cli/workload_options.h"
 
 const struct cli_option cli_workload_options[] = {
+    {.name = "dry-run", .help = "submit nothing; say whether it would start, or wait and why"},
     {.help = "GPUs (one of these; none = a task without GPU)"},
     {.name = "gpu",
      .letter = 'g',

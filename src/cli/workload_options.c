@@ -321,7 +321,8 @@ int cli_submit_options(struct cli *cli, const struct cli_args *args, struct json
     int r = cli_workload_body(cli, args, &body, err);
 
     if (r == 0)
-        r = cli_submit_body(cli, body.data, ret_json, err);
+        r = (cli_option_given(args, "dry-run") ? cli_dry_run_body : cli_submit_body)(cli, body.data,
+                                                                                     ret_json, err);
     if (team == NULL)
         team = cli->config.team;
     if (r < 0 && team && strcmp(err->field, "team") == 0 &&
@@ -349,4 +350,12 @@ int cli_submit_body(struct cli *cli, const char *body, struct json_object **ret_
         r = cli_call(cli, &call, ret_json, err);
     }
     return r;
+}
+
+int cli_dry_run_body(struct cli *cli, const char *body, struct json_object **ret_json,
+                     struct err *err)
+{
+    struct cli_call call = {.method = "POST", .path = "/v1/workloads?dry_run=true", .body = body};
+
+    return cli_call(cli, &call, ret_json, err);
 }

@@ -28,12 +28,15 @@ extern const struct cli_option cli_workload_options[];
 int cli_workload_body(struct cli *cli, const struct cli_args *args, struct strbuf *body,
                       struct err *err);
 
-/* Submits what ARGS describe; the answer of POST /v1/workloads. */
+/* Submits what ARGS describe, with --dry-run on trial; the answer of POST /v1/workloads. */
 int cli_submit_options(struct cli *cli, const struct cli_args *args, struct json_object **ret_json,
                        struct err *err);
 
 /* POSTs BODY under a key, so that it can be repeated until an answer comes. */
 int cli_submit_body(struct cli *cli, const char *body, struct json_object **ret_json,
                     struct err *err);
+/* Submits nothing; what would become of each workload of BODY, as the server answers. */
+int cli_dry_run_body(struct cli *cli, const char *body, struct json_object **ret_json,
+                     struct err *err);
 
 #endif

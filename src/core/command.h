@@ -35,6 +35,8 @@ enum core_command_kind {
     CORE_TEAM_PUT,         /* create or change; in: team; out: team */
     CORE_TEAM_DELETE,      /* in: name */
     CORE_WORKLOADS_SUBMIT, /* in: workloads, all or nothing; out: ids and names filled in */
+    CORE_WORKLOADS_DRY,    /* in: likewise; changes nothing; out: an explanation of each, as if it
+                              were submitted alone; id 0, no name but a given one */
     CORE_WORKLOAD_STOP,    /* in: id; grace_ms -1 = its own */
     CORE_WORKLOAD_SUSPEND, /* in: id; out: state, RUNNING until the engine has done it */
     CORE_WORKLOAD_RESUME,  /* in: id; out: state, PENDING until it has its devices */
@@ -70,10 +72,10 @@ struct core_team_usage {
     int64_t used[MODEL_RESOURCE_COUNT], demand[MODEL_RESOURCE_COUNT];
     int64_t share[MODEL_RESOURCE_COUNT], entitled[MODEL_RESOURCE_COUNT];
     int64_t guarantee[MODEL_RESOURCE_COUNT], limit[MODEL_RESOURCE_COUNT]; /* as stated */
-    uint32_t pending, running; /* workloads */
-    uint32_t workloads[MODEL_WORKLOAD_STATE_COUNT][MODEL_CLASS_COUNT]; /* its own, live ones */
-    int64_t past_gpu_ms;       /* decayed use, in GPUs x milliseconds */
-    int32_t bias_milli;        /* of its weight for GPUs, by past use; 1000 = as stated */
+    uint32_t pending, running;                                            /* workloads */
+    uint32_t workloads[MODEL_WORKLOAD_STATE_COUNT][MODEL_CLASS_COUNT];    /* its own, live ones */
+    int64_t past_gpu_ms;                 /* decayed use, in GPUs x milliseconds */
+    int32_t bias_milli;                  /* of its weight for GPUs, by past use; 1000 = as stated */
     const struct core_type_usage *types; /* that it states a quota of */
     int32_t type_count;
 };
@@ -88,12 +90,12 @@ struct core_node_metrics {
 };
 
 struct core_status {
-    bool store_ok;        /* false: writes fail; refusing new work */
+    bool store_ok; /* false: writes fail; refusing new work */
     const char *store_message;
     uint64_t pending, running; /* workloads, of teams that the caller sees */
     uint64_t last_event;
     int64_t started_ms, now_ms;
-    bool reconciled;      /* the engine has answered for every task */
+    bool reconciled; /* the engine has answered for every task */
 };
 
 struct core_command {
@@ -126,9 +128,10 @@ struct core_command {
     struct err err;
     struct arena arena;
     struct model_team *ret_team;
-    struct model_explanation *ret_explanation; /* without sentences: the API makes them when it
-                                                  has taken out what its reader may not see */
-    const char **ret_reasons; /* NULL entries: not pending */
+    struct model_explanation *ret_explanation; /* DRY: an array, one a workload. Without sentences:
+                                                  the API makes them when it has taken out what
+                                                  its reader may not see */
+    const char **ret_reasons;                  /* NULL entries: not pending */
     uint32_t *ret_positions;
     enum model_workload_state ret_state; /* SUSPEND, RESUME */
     int32_t *ret_stopping; /* tasks of what runs that have been asked to stop, to start again */

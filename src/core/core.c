@@ -109,6 +109,7 @@ static const struct command_rule rules[] = {
     [CORE_TEAM_PUT] = {core_command_team_put, true, true},
     [CORE_TEAM_DELETE] = {core_command_team_delete, true, true},
     [CORE_WORKLOADS_SUBMIT] = {core_command_submit, true, false},
+    [CORE_WORKLOADS_DRY] = {core_command_submit_dry, true, false},
     [CORE_WORKLOAD_STOP] = {core_command_stop, true, false},
     [CORE_WORKLOAD_SUSPEND] = {core_command_suspend, true, false},
     [CORE_WORKLOAD_RESUME] = {core_command_resume, true, false},

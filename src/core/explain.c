@@ -215,6 +215,29 @@ static void fill_request(const struct core_shape *from, struct arena *arena,
     x->idle_only = shape->class_ == MODEL_BATCH;
 }
 
+static void fill_identity(struct core *core, const struct core_workload *w, struct arena *arena,
+                          struct model_explanation *x)
+{
+    x->id = w->id;
+    x->name = arena_strdup(arena, w->name);
+    x->own_team = arena_strdup(arena, w->team->row.name);
+    x->state = w->state;
+    x->now_ms = core->now_ms;
+    fill_request(w->shape, arena, x);
+}
+
+void core_explain_new(struct core *core, const struct core_workload *w, struct arena *arena,
+                      struct model_explanation *x)
+{
+    struct sched_workload view;
+    struct sched_explanation s;
+
+    fill_identity(core, w, arena, x);
+    core_shape_sched(w->shape, w->id, w->team->row.id, true, &view);
+    if (sched_explain_new(core->sched, &view, core->now_ms, &s) == 0)
+        fill_numbers(core, w, &s, arena, x);
+}
+
 int core_command_explain(struct core *core, struct core_command *c)
 {
     const struct core_workload *w = map_get(&core->workloads, c->id);
@@ -229,13 +252,8 @@ int core_command_explain(struct core *core, struct core_command *c)
     r = core_access_team(&c->actor, w->team, &c->err);
     if (r < 0)
         return r;
-    x->id = w->id;
-    x->name = arena_strdup(&c->arena, w->name);
-    x->own_team = arena_strdup(&c->arena, w->team->row.name);
-    x->state = w->state;
-    x->now_ms = core->now_ms;
+    fill_identity(core, w, &c->arena, x);
     x->message = arena_strdup(&c->arena, w->message);
-    fill_request(w->shape, &c->arena, x);
     if (sched_explain(core->sched, w->id, core->now_ms, &s) == 0)
         fill_numbers(core, w, &s, &c->arena, x);
     if (w->evicted_ms && w->refusals == 0) { /* else its message tells of the launch */

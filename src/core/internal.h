@@ -278,11 +278,15 @@ int core_access_admin(const struct core_actor *actor, const char *what, struct e
 int core_command_team_put(struct core *core, struct core_command *c);
 int core_command_team_delete(struct core *core, struct core_command *c);
 int core_command_submit(struct core *core, struct core_command *c);
+int core_command_submit_dry(struct core *core, struct core_command *c);
 int core_command_stop(struct core *core, struct core_command *c);
 int core_command_suspend(struct core *core, struct core_command *c);
 int core_command_resume(struct core *core, struct core_command *c);
 int core_command_extend(struct core *core, struct core_command *c);
 int core_command_explain(struct core *core, struct core_command *c);
+/* What would be said of W, staged and not yet known to the scheduler, if it were submitted now. */
+void core_explain_new(struct core *core, const struct core_workload *w, struct arena *arena,
+                      struct model_explanation *x);
 int core_command_explain_brief(struct core *core, struct core_command *c);
 int core_command_drain(struct core *core, struct core_command *c);
 int core_command_maintenance(struct core *core, struct core_command *c);

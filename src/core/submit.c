@@ -457,12 +457,11 @@ int core_command_record_reply(struct core *core, struct core_command *c, struct 
     return 0;
 }
 
-int core_command_submit(struct core *core, struct core_command *c)
+/* The workloads of C, staged: in an array of the heap. A refusal leaves none. */
+static int stage_all(struct core *core, struct core_command *c, struct core_workload ***ret)
 {
     size_t n = c->workload_count;
     struct core_workload **staged = calloc(n ? n : 1, sizeof(struct core_workload *));
-    struct core_entry *entry;
-    struct staged_submit *s;
     int r = 0;
 
     if (staged == NULL)
@@ -472,12 +471,52 @@ int core_command_submit(struct core *core, struct core_command *c)
         if (r < 0 && n > 1)
             err_prefix_field(&c->err, "workloads[%zu]", i);
     }
-    if (r < 0) {
-        for (size_t i = 0; i < n && staged[i]; i++)
-            unstage(core, staged[i]);
-        free(staged);
-        return r;
+    if (r == 0) {
+        *ret = staged;
+        return 0;
     }
+    for (size_t i = 0; i < n && staged[i]; i++)
+        unstage(core, staged[i]);
+    free(staged);
+    return r;
+}
+
+/* What is refused is refused here as there; of the rest, what the scheduler would say. */
+int core_command_submit_dry(struct core *core, struct core_command *c)
+{
+    const char **names = arena_new_array(&c->arena, const char *, c->workload_count);
+    uint64_t last = core->last_workload;
+    struct core_workload **staged;
+    int r;
+
+    for (size_t i = 0; i < c->workload_count; i++)
+        names[i] = c->workloads[i].name; /* none yet where none is given */
+    r = stage_all(core, c, &staged);
+    core->last_workload = last;
+    if (r < 0)
+        return r;
+    c->ret_explanation = arena_new_array(&c->arena, struct model_explanation, c->workload_count);
+    for (size_t i = 0; i < c->workload_count; i++) {
+        core_explain_new(core, staged[i], &c->arena, &c->ret_explanation[i]);
+        c->ret_explanation[i].id = 0;
+        c->ret_explanation[i].name = names[i];
+        unstage(core, staged[i]);
+    }
+    free(staged);
+    core_command_finish(c, 0);
+    return 0;
+}
+
+int core_command_submit(struct core *core, struct core_command *c)
+{
+    size_t n = c->workload_count;
+    struct core_workload **staged;
+    struct core_entry *entry;
+    struct staged_submit *s;
+    int r = stage_all(core, c, &staged);
+
+    if (r < 0)
+        return r;
     entry = core_journal_command(core, c);
     s = arena_new(&entry->txn.arena, struct staged_submit);
     s->workloads = arena_memdup(&entry->txn.arena, staged, n * sizeof(*staged));

@@ -189,7 +189,8 @@ static void encode_numbers(const struct model_explanation *x, struct json_writer
 void model_explanation_encode(const struct model_explanation *x, struct json_writer *w)
 {
     json_begin_object(w);
-    json_key_i64(w, "id", (int64_t)x->id);
+    if (x->id)
+        json_key_i64(w, "id", (int64_t)x->id);
     json_key_string(w, "name", x->name);
     json_key_string(w, "team", x->own_team);
     json_key_string(w, "state", model_workload_state_name(x->state));

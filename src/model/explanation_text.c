@@ -98,7 +98,13 @@ static const char *moment(const struct say *s, int64_t ms)
 
 static void say_none(const struct say *s)
 {
-    strbuf_adds(s->out, "nothing is in its way: it starts in the next turn");
+    if (s->x->basis == NULL || strcmp(s->x->basis, "victims") != 0)
+        strbuf_adds(s->out, "nothing is in its way: it starts in the next turn");
+    else if (s->x->takes > 0)
+        strbuf_addf(s->out, "it starts when others have given way, who lose %s",
+                    model_amount_describe(MODEL_GPU_MILLI, s->x->takes, s->arena));
+    else
+        strbuf_adds(s->out, "it starts when others have made room");
 }
 
 static void say_no_such_device(const struct say *s)

@@ -496,6 +496,9 @@ static void explain_waiting(struct asking *a)
             explain_ready(a);
     } else if (explain_types(a)) {
         explain_bound(a);
+    } else if (a->fresh && explain_force(a)) {
+        e->reason = SCHED_REASON_NONE;
+        e->basis = SCHED_START_VICTIMS;
     } else {
         explain_capacity(a);
         explain_rest(a);
@@ -503,7 +506,9 @@ static void explain_waiting(struct asking *a)
     }
 }
 
-static int explain(struct sched *s, uint64_t workload, int64_t now_ms, bool brief,
+enum asked_how { ASKED_IN_FULL, ASKED_BRIEFLY, ASKED_FRESH };
+
+static int explain(struct sched *s, uint64_t workload, int64_t now_ms, enum asked_how how,
                    struct sched_explanation *e)
 {
     struct workload *w = workload_find(s, workload);
@@ -515,7 +520,8 @@ static int explain(struct sched *s, uint64_t workload, int64_t now_ms, bool brie
         s->now_ms = now_ms;
     past_advance(s);
     share_refresh(s);
-    struct asking a = {.s = s, .w = w, .brief = brief, .e = e};
+    struct asking a = {
+        .s = s, .w = w, .brief = how == ASKED_BRIEFLY, .fresh = how == ASKED_FRESH, .e = e};
     bool startable = gang_next(w->group->job, w, &a.gang);
     a.need = startable ? gang_charge(w->group->job, w, &a.gang) : w->group->job->least;
     ask_for(&a, main_resource(&a.need));
@@ -532,17 +538,24 @@ int sched_explain(struct sched *s, uint64_t workload, int64_t now_ms,
                   struct sched_explanation *ret_explanation)
 {
     struct sched_explanation e = {0};
-    int r = explain(s, workload, now_ms, false, &e);
+    int r = explain(s, workload, now_ms, ASKED_IN_FULL, &e);
     if (r == 0)
         *ret_explanation = e;
     return r;
+}
+
+int explain_fresh(struct sched *s, uint64_t workload, int64_t now_ms,
+                  struct sched_explanation *ret_explanation)
+{
+    *ret_explanation = (struct sched_explanation){0};
+    return explain(s, workload, now_ms, ASKED_FRESH, ret_explanation);
 }
 
 int sched_explain_brief(struct sched *s, uint64_t workload, int64_t now_ms,
                         enum sched_reason *ret_reason, uint32_t *ret_position)
 {
     struct sched_explanation e = {0};
-    int r = explain(s, workload, now_ms, true, &e);
+    int r = explain(s, workload, now_ms, ASKED_BRIEFLY, &e);
     if (r < 0)
         return r;
     *ret_reason = e.reason;

@@ -27,6 +27,7 @@ struct asking {
     struct amounts need;      /* its charge */
     const struct team *scope; /* a gate is closed there: its work is in the way; NULL = all work */
     bool brief;               /* the reason is wanted and nothing else */
+    bool fresh;               /* no turn has seen it: it may yet evict */
     struct sched_explanation *e;
 };
 
@@ -34,6 +35,12 @@ static inline int64_t explain_max(int64_t a, int64_t b)
 {
     return a > b ? a : b;
 }
+
+/* ---- explain.c --------------------------------------------------------------------------- */
+
+/* sched_explain() of what no turn has seen yet. */
+int explain_fresh(struct sched *s, uint64_t workload, int64_t now_ms,
+                  struct sched_explanation *ret_explanation);
 
 /* ---- explain_room.c ---------------------------------------------------------------------- */
 
@@ -60,6 +67,8 @@ void explain_windows(const struct asking *a);
 
 /* How much less would start it now: e->less, less_tasks, takes. */
 void explain_less(struct asking *a);
+/* Would it start by evicting or moving others? e->takes. */
+bool explain_force(struct asking *a);
 /* Is maintenance in the way: would it start now if only its run were short enough? */
 bool explain_shorter(struct asking *a);
 /* The longest run up to MOST_MS (INT64_MAX = any) with which it would start now: e->run_ms. */

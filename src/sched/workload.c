@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/qty.h"
+#include "sched/explain.h"
 #include "sched/gang.h"
 #include "sched/mix.h"
 #include "sched/move.h"
@@ -225,8 +226,8 @@ int sched_workload_check(struct sched *s, const struct sched_workload *w,
     return r;
 }
 
-int sched_workload_add(struct sched *s, const struct sched_workload *w,
-                       struct sched_refusal *ret_refusal)
+static int workload_enter(struct sched *s, const struct sched_workload *w,
+                          struct sched_refusal *ret_refusal, struct workload **ret_new)
 {
     if (w->id != 0 && workload_find(s, w->id) != NULL)
         return -EEXIST;
@@ -243,11 +244,45 @@ int sched_workload_add(struct sched *s, const struct sched_workload *w,
     new->timer_ms = INT64_MAX;
     map_put(&s->workloads, new->id, new);
     g->team->workloads++;
-    s->outside_epoch++;
     task_count_fresh(s, new, 1);
-    mix_learn_job(s, g->job);
     workload_requeue(s, new);
+    *ret_new = new;
     return 0;
+}
+
+int sched_workload_add(struct sched *s, const struct sched_workload *w,
+                       struct sched_refusal *ret_refusal)
+{
+    struct workload *new;
+    int r = workload_enter(s, w, ret_refusal, &new);
+    if (r < 0)
+        return r;
+    s->outside_epoch++;
+    mix_learn_job(s, new->group->job);
+    return 0;
+}
+
+/* It is there while it is asked about. What remembers the past hears nothing of it. */
+int sched_explain_new(struct sched *s, const struct sched_workload *w, int64_t now_ms,
+                      struct sched_explanation *ret_explanation)
+{
+    struct sched_workload probe = *w;
+    struct workload *new;
+    uint64_t epoch = s->outside_epoch;
+    bool retry = s->retry;
+    probe.accepted = true;
+    strings_check_begin(s);
+    int r = workload_enter(s, &probe, NULL, &new);
+    if (r == 0) {
+        r = explain_fresh(s, w->id, now_ms, ret_explanation);
+        if (r == 0)
+            ret_explanation->level = own_level(w, ret_explanation->level);
+        (void)sched_workload_remove(s, w->id);
+        s->outside_epoch = epoch;
+        s->retry = retry;
+    }
+    strings_check_end(s);
+    return r;
 }
 
 void workload_collect(struct sched *s, struct workload *w)

@@ -82,6 +82,35 @@ def test_a_department_is_asked_for_with_all_below_it():
     equal((counts["pending"], counts["running"]), (1, 3), "of all teams")
 
 
+def test_a_dry_run_says_what_would_be():
+    def dry(*words):
+        done = server.allot("submit", "--dry-run", *words, "--", "true", check=False)
+        return done.returncode, done.stdout + done.stderr
+
+    def known():
+        return [w["id"] for w in server.allot_json("ps", "--all")["workloads"]]
+
+    before = known()
+    code, text = dry("--team", "vision", "--gpu", "0.5")
+    equal((code, text), (0, "workload of team vision: would start now (dry run)\n"))
+    code, text = dry("--team", "vision", "--class", "production", "--gpu", "1")
+    expect(code == 0 and "would wait" in text and "guarantee" in text, text)
+    code, text = dry("--team", "vision", "--gpus", "9")
+    expect(code == 1 and "9 GPUs" in text, text)
+    code, text = dry("--team", "vision", "--gpus", "1", "--gpu-type", "A100")
+    expect(code == 1 and "H100" in text, text)
+    done = server.allot("apply", "--dry-run", "-f", "-", stdin="""
+{"apiVersion": "allot/v1", "kind": "Team", "metadata": {"name": "new"},
+ "spec": {"guarantee": {"gpu": 9}}}
+---
+{"apiVersion": "allot/v1", "kind": "Workload", "metadata": {"name": "w"},
+ "spec": {"team": "new", "gpus": 1, "command": ["true"]}}
+""")
+    equal(done.stdout, "team new created (dry run)\nworkload w created (dry run)\n")
+    expect("before team 'new' is there" in done.stderr and "add up to" in done.stderr, done.stderr)
+    equal(known(), before, "nothing was submitted")
+
+
 def test_it_is_so_after_a_restart():
     server.kill()
     server.start()

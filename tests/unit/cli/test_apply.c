@@ -111,13 +111,38 @@ static void one_bad_document_stops_everything_before_the_first_call(void **state
     assert_string_equal(fake_calls(), "");
 }
 
+#define DRY_RUN "POST /v1/workloads?dry_run=true"
+
 static void a_dry_run_only_looks(void **state)
 {
     (void)state;
+    fake_answer(DRY_RUN, 422, "{\"detail\":\"no such team\",\"field\":\"team\"}");
     assert_int_equal(apply(TEAM("nlp", "{}") WORKLOAD("w", "nlp"), "--dry-run"), 0);
     assert_string_equal(fake_out, "team nlp created (dry run)\nworkload w created (dry run)\n");
+    assert_non_null(strstr(fake_err, "not known before team 'nlp' is there"));
     assert_null(strstr(fake_calls(), "PUT"));
-    assert_null(strstr(fake_calls(), "POST"));
+    assert_null(strstr(fake_calls(), "POST /v1/workloads {"));
+}
+
+static void a_dry_run_warns(void **state)
+{
+    (void)state;
+    fake_answer("GET /v1/teams", 200, "{\"teams\":[{\"name\":\"old\",\"guarantee\":{\"gpu\":3}}]}");
+    fake_answer("GET /v1/nodes", 200, "{\"nodes\":[{\"devices\":[{},{},{},{}]}]}");
+    fake_answer(DRY_RUN, 200,
+                "{\"workloads\":[{\"reason\":\"no_capacity\",\"sentence\":\"none is free\"}]}");
+    assert_int_equal(apply(TEAM("nlp", "{guarantee: {gpu: 2}}") WORKLOAD("w", "nlp"), "--dry-run"),
+                     0);
+    assert_string_equal(fake_err, "allot: warning: it would wait: none is free\n"
+                                  "allot: warning: guarantees add up to 5 GPUs; there are 4\n");
+}
+
+static void a_dry_run_is_refused_as_the_run_would_be(void **state)
+{
+    (void)state;
+    fake_answer(DRY_RUN, 422, "{\"detail\":\"no node has that\",\"code\":\"unsatisfiable\"}");
+    assert_int_equal(apply(TEAM("nlp", "{}") WORKLOAD("w", "nlp"), "--dry-run"), 1);
+    assert_non_null(strstr(fake_err, "document 2: no node has that"));
 }
 
 static void a_team_that_is_nowhere_stops_everything(void **state)
@@ -221,6 +246,8 @@ int main(void)
         TEST(a_failed_workload_is_submitted_again),
         TEST(one_bad_document_stops_everything_before_the_first_call),
         TEST(a_dry_run_only_looks),
+        TEST(a_dry_run_warns),
+        TEST(a_dry_run_is_refused_as_the_run_would_be),
         TEST(a_team_that_is_nowhere_stops_everything),
         TEST(promising_too_much_is_noted),
         TEST(circles_and_doubles_are_refused),

@@ -123,7 +123,9 @@ static void request_fill(const struct job *job, struct sched_mig_request *mig,
     }
 }
 
-int world_try_job(struct small_world *w, struct job job, struct sched_refusal *ret_refusal)
+/* Adds it, or with RET_EXPLANATION only asks what would become of it. */
+static int hand_in(struct small_world *w, struct job job, struct sched_refusal *ret_refusal,
+                   struct sched_explanation *ret_explanation)
 {
     struct sched_mig_request mig;
     struct sched_request request;
@@ -151,9 +153,25 @@ int world_try_job(struct small_world *w, struct job job, struct sched_refusal *r
         .accepted = !job.strict,
     };
     workload.age = workload.id;
+    if (ret_explanation != NULL) {
+        w->next_id -= job.id == 0;
+        return sched_explain_new(w->s, &workload, w->now_ms, ret_explanation);
+    }
     if (workload.id > w->next_id)
         w->next_id = workload.id;
     return sched_workload_add(w->s, &workload, ret_refusal);
+}
+
+int world_try_job(struct small_world *w, struct job job, struct sched_refusal *ret_refusal)
+{
+    return hand_in(w, job, ret_refusal, NULL);
+}
+
+struct sched_explanation world_foresee(struct small_world *w, struct job job)
+{
+    struct sched_explanation e;
+    assert_int_equal(hand_in(w, job, NULL, &e), 0);
+    return e;
 }
 
 uint64_t world_job(struct small_world *w, struct job job)

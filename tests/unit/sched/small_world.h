@@ -79,6 +79,8 @@ void world_team_full(struct small_world *w, uint64_t id, uint64_t parent, int64_
 uint64_t world_job(struct small_world *w, struct job job);
 /* Returns what sched_workload_add() said. */
 int world_try_job(struct small_world *w, struct job job, struct sched_refusal *ret_refusal);
+/* What sched_explain_new() says of it. */
+struct sched_explanation world_foresee(struct small_world *w, struct job job);
 
 /* One turn, verified and carried out (evicted tasks stop unless by hand). Count of decisions. */
 unsigned world_turn(struct small_world *w);

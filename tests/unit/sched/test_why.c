@@ -594,6 +594,48 @@ static void test_whom_it_would_delay(void **state)
     world_done(&w);
 }
 
+/* ---- what would be ------------------------------------------------------------------------ */
+
+/* Asks, sees that nothing has come of that, hands it in, and sees that it was true. */
+static struct sched_explanation foresee(struct small_world *w, struct job job)
+{
+    struct sched_explanation e = world_foresee(w, job);
+    unsigned evictions = w->evictions;
+    assert_int_equal(world_turn(w), 0);
+    uint64_t id = world_job(w, job);
+    world_settle(w);
+    if (e.reason == SCHED_REASON_NONE)
+        assert_running(w, id);
+    else
+        assert_int_equal(explain(w, id).reason, e.reason);
+    assert_int_equal(w->evictions > evictions, e.basis == SCHED_START_VICTIMS);
+    return e;
+}
+
+static void test_what_would_become_of_it(void **state)
+{
+    (void)state;
+    struct small_world w;
+    world_of(&w, 8);
+    world_team_full(&w, 1, 0, 4000, 7000, 1, 100);
+    world_team(&w, 2, 0, 4000);
+    world_settle(&w);
+    struct sched_explanation e = foresee(&w, (struct job){.team = 1, .gpu_milli = 3000});
+    assert_int_equal(e.basis, SCHED_START_NOW);
+    e = foresee(&w, (struct job){.team = 1, .gpu_milli = 3000});
+    assert_int_equal(e.basis, SCHED_START_NOW);
+    e = foresee(&w, (struct job){.team = 1, .gpu_milli = 2000});
+    assert_int_equal(e.reason, SCHED_REASON_TEAM_LIMIT);
+    e = foresee(&w, (struct job){.team = 2, .gpu_milli = 3000});
+    assert_int_equal(e.reason, SCHED_REASON_NONE);
+    assert_int_equal(e.takes, 3000);
+    e = foresee(&w, (struct job){.team = 2, .gpu_milli = 2000, .firm = true});
+    assert_int_equal(e.reason, SCHED_REASON_NO_CAPACITY);
+    e = foresee(&w, (struct job){.team = 1, .gpu_milli = 1000, .gpu_type = "A100"});
+    assert_int_equal(e.reason, SCHED_REASON_NO_SUCH_DEVICE);
+    world_done(&w);
+}
+
 static void test_all_reasons_have_a_word_of_their_own(void **state)
 {
     (void)state;
@@ -631,6 +673,7 @@ int main(void)
         cmocka_unit_test(test_what_is_free_and_promised),
         cmocka_unit_test(test_what_comes_free_when_others_have_stopped),
         cmocka_unit_test(test_whom_it_would_delay),
+        cmocka_unit_test(test_what_would_become_of_it),
         cmocka_unit_test(test_all_reasons_have_a_word_of_their_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
