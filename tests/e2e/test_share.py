@@ -4,8 +4,10 @@
 """Parts of GPUs are parts: what programs of tasks see of the memory of simulated devices."""
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import tap  # noqa: E402
@@ -315,6 +317,59 @@ def test_a_task_without_devices_sees_no_driver():
     ident = start("", cpu=1)
     equal(server.wait_state(ident, "succeeded", "failed")["state"], "failed")
     expect("libcuda.so.1" in log_of(ident), log_of(ident))
+
+
+def test_who_loses_the_folder_still_meets_the_part():
+    # Neither by LD_LIBRARY_PATH nor by a search path of its own: it is loaded already.
+    program = start("""
+import subprocess
+clean = {k: v for k, v in os.environ.items() if k != "LD_LIBRARY_PATH"}
+subprocess.run(["python3", "-uc", os.environ["PROGRAM"]], env=clean)
+print("preloads", os.environ["LD_PRELOAD"])
+""", gpu=0.25, env={"PROGRAM": DRIVER + "context(); print(info()[1], take(20 << 30))",
+                    "LD_PRELOAD": "/nowhere/own.so"})
+    server.wait_state(program, "succeeded")
+    lines = [line for line in log_of(program).splitlines() if not line.startswith("ERROR: ld.so")]
+    equal(lines, [f"{20 * GIB} 2", "preloads /run/allot/gpu/lib/libcuda.so.1:/nowhere/own.so"])
+    # Who has no part meets nothing.
+    equal(run('print(os.environ.get("LD_PRELOAD"))', gpus=1), ["None"])
+
+
+def image_with(layout, *files):
+    """A reference to an image of FILES: what is copied, and where it is in the image."""
+    image = f"{layout}:v1"
+    for step in (["init", "--layout", layout], ["new", "--image", image],
+                 *(["insert", "--image", image, what, where] for what, where in files)):
+        subprocess.run(["umoci", *step], check=True, capture_output=True)
+    subprocess.run(["chmod", "-R", "a+rX", layout], check=True)
+    return f"oci:{image}"
+
+
+def test_the_driver_that_an_image_brings_is_covered():
+    probe = os.path.join(BUILD, "tests/unit/engine/image_probe")
+    if not shutil.which("umoci") or not shutil.which("skopeo") or not os.path.exists(probe):
+        raise tap.Skip("umoci, skopeo or the image's program is missing")
+    places = ["/usr/local/cuda-12.4/compat/libcuda.so.550.54.15", "/usr/lib64/libcuda.so.1"]
+    with tempfile.TemporaryDirectory(dir=os.path.dirname(server.folder)) as folder:
+        os.chmod(folder, 0o755)
+        text = os.path.join(folder, "text")
+        with open(text, "w") as f:
+            f.write("a driver")
+        plain = image_with(f"{folder}/plain", (probe, "/bin/probe"),
+                           *((text, place) for place in places))
+        glibc = image_with(f"{folder}/glibc", (probe, "/bin/probe"),
+                           (text, "/lib64/ld-linux-x86-64.so.2"))
+        shim = os.path.getsize(os.path.join(BUILD, "liballot-share.so"))
+        for asked, size in (({"gpu": 0.25}, shim), ({"gpus": 1}, len("a driver"))):
+            job = server.submit(team="default", command=["/bin/probe", *places], image=plain,
+                                **asked)
+            wait_for("it to have ended", lambda: server.state(job["id"]) == "failed")
+            lines = log_of(job["id"]).splitlines()
+            equal(lines[-3:], [*(f"{place} {size}" for place in places), "preload -"],
+                  f"{lines} {server.workload(job['id'])['message']}")
+        job = server.submit(team="default", command=["/bin/probe"], image=glibc, gpu=0.25)
+        server.wait_state(job["id"], "succeeded")
+        equal(log_of(job["id"]).splitlines()[-1], "preload /run/allot/gpu/lib/libcuda.so.1")
 
 
 def test_it_loads_where_the_c_library_is_older():

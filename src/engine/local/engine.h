@@ -264,9 +264,13 @@ void share_find(struct engine_local *e);
 int share_check(const struct engine_local *e, const struct engine_start *start, struct err *err);
 /* Does START, in an IMAGE or on the machine's root, get a driver put into its sandbox? */
 bool share_has_driver(const struct engine_local *e, const struct engine_start *start, bool image);
-/* Adds to RECORD what the supervisor puts there, and the parts that START holds. */
-void share_compose(const struct engine_local *e, const struct engine_start *start, bool image,
-                   struct strbuf *record);
+/* Adds to RECORD what the supervisor puts there, and the parts that START holds. IMAGE may be
+ * NULL. */
+void share_compose(const struct engine_local *e, const struct engine_start *start,
+                   const struct image *image, struct strbuf *record);
+/* What programs of START are to preload, or NULL. */
+const char *share_preload(const struct engine_local *e, const struct engine_start *start,
+                          const struct image *image);
 /* The driver's management library of simulated devices, in E's arena; NULL: there is none, or the
  * devices are real. */
 const char *share_management(struct engine_local *e);

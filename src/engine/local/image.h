@@ -52,4 +52,10 @@ int image_prepare(const char *images_dir, const char *reference, uint32_t uid, i
  */
 int image_make_place(const struct image *image, const char *place, struct err *err);
 
+/* Copies of the driver's libcuda.so.1 that the image brings, at the places where such are known to
+ * be (paths in the image, NULL at the end, in ARENA). Files alone: links lead to them, or away. */
+const char *const *image_drivers(const struct image *image, struct arena *arena);
+/* Are its programs linked with glibc, which can preload a library of ours? */
+bool image_has_glibc(const struct image *image);
+
 #endif

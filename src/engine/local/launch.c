@@ -143,16 +143,23 @@ static const char *asked_env(const struct composer *c, const struct model_launch
     return NULL;
 }
 
-/* The driver's place comes before the folders that a workload names itself. */
-static void add_driver_env(struct composer *c, const struct model_launch_group *g)
+/* KEY, a list: FIRST comes before what a workload names itself. */
+static void set_env_before(struct composer *c, const struct model_launch_group *g, const char *key,
+                           const char *first)
 {
-    static const char key[] = "LD_LIBRARY_PATH";
     const char *own = asked_env(c, g, key);
 
-    if (!share_has_driver(c->e, c->start, c->image != NULL))
-        return;
-    set_env(c, key,
-            own && own[0] ? arena_printf(&c->arena, PLACE_DRIVER ":%s", own) : PLACE_DRIVER);
+    set_env(c, key, own && own[0] ? arena_printf(&c->arena, "%s:%s", first, own) : first);
+}
+
+static void add_driver_env(struct composer *c, const struct model_launch_group *g)
+{
+    const char *preload = share_preload(c->e, c->start, c->image);
+
+    if (share_has_driver(c->e, c->start, c->image != NULL))
+        set_env_before(c, g, "LD_LIBRARY_PATH", PLACE_DRIVER);
+    if (preload)
+        set_env_before(c, g, "LD_PRELOAD", preload);
 }
 
 static void add_environment(struct composer *c, const struct model_launch_group *g)
@@ -316,7 +323,7 @@ int launch_compose(const struct engine_local *e, const struct engine_start *star
     add_folders(&c);
     add_view(&c);
     add_devices(&c);
-    share_compose(e, start, image != NULL, record);
+    share_compose(e, start, image, record);
     add_limits(&c);
     r = add_command(&c, &launch->groups[start->group], err);
     if (r == 0)

@@ -3,8 +3,9 @@
  * What a task sees of the driver of its devices.
  *
  * A task that holds parts of devices gets the shim where programs look for the driver: in a
- * folder that comes first in LD_LIBRARY_PATH, and, on the machine's own root, over the driver's
- * library itself. Its supervisor makes the region that the shim asks (supervise/share.h).
+ * folder that comes first in LD_LIBRARY_PATH, over each copy of the driver's library that is in
+ * sight, and, as a fallback for programs that look elsewhere, by LD_PRELOAD. Its supervisor makes
+ * the region that the shim asks (supervise/share.h).
  *
  * Simulated devices have a driver too, where it is installed: a libcuda.so.1 that computes
  * nothing, and shares its devices among all tasks through one file in the data folder. So what is
@@ -234,14 +235,30 @@ bool share_has_driver(const struct engine_local *e, const struct engine_start *s
     return e->devices.simulated || image || is_shared(e, start);
 }
 
-void share_compose(const struct engine_local *e, const struct engine_start *start, bool image,
-                   struct strbuf *record)
+/* The shim finds no use where programs find the driver otherwise: on the machine's own root, or
+ * because an image brings one, as CUDA's do for machines whose own is older. */
+static void cover(const struct engine_local *e, const struct image *image, struct strbuf *record)
+{
+    struct arena arena = ARENA_INIT;
+
+    if (image) {
+        for (const char *const *v = image_drivers(image, &arena); *v; v++)
+            record_add(record, "shim_over", *v);
+    } else if (!e->devices.simulated) {
+        record_add(record, "shim_over", e->settings.driver_path);
+        record_add(record, "nvml_over", e->settings.nvml_path);
+    }
+    arena_done(&arena);
+}
+
+void share_compose(const struct engine_local *e, const struct engine_start *start,
+                   const struct image *image, struct strbuf *record)
 {
     const struct settings *s = &e->settings;
 
     if (start->device_count > 0)
         record_add(record, "verify", s->verify_path);
-    if (!share_has_driver(e, start, image))
+    if (!share_has_driver(e, start, image != NULL))
         return;
     record_add(record, "driver", s->driver_path);
     record_add(record, "driver_file", s->sim_file);
@@ -253,11 +270,7 @@ void share_compose(const struct engine_local *e, const struct engine_start *star
     record_add(record, "shim", s->shim_path);
     record_add(record, "boards", s->boards_dir);
     record_add(record, "nvml_shim", s->nvml_shim_path);
-    /* On the machine's own root programs would find the driver itself. */
-    if (!e->devices.simulated && !image) {
-        record_add(record, "shim_over", s->driver_path);
-        record_add(record, "nvml_over", s->nvml_path);
-    }
+    cover(e, image, record);
     for (int32_t i = 0; i < start->device_count; i++) {
         const struct model_device *d = device_at(e, start, i);
         char uuid[GPU_UUID_TEXT];
@@ -269,6 +282,16 @@ void share_compose(const struct engine_local *e, const struct engine_start *star
                     d->simulated ? SIM_CONTEXT_BYTES : CONTEXT_BYTES);
         strbuf_add(record, "", 1);
     }
+}
+
+/* For programs that have lost LD_LIBRARY_PATH, or look elsewhere first: what is loaded under the
+ * driver's name is found before any file. Other C libraries than glibc would stumble over it. */
+const char *share_preload(const struct engine_local *e, const struct engine_start *start,
+                          const struct image *image)
+{
+    return is_shared(e, start) && (image == NULL || image_has_glibc(image)) ? SHARE_FOLDER
+               "/lib/libcuda.so.1"
+                                                                            : NULL;
 }
 
 int64_t share_memory_bytes(const struct engine_local *e, const struct engine_start *start)

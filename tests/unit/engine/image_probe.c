@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static void tell_entries(const char *path)
@@ -17,6 +18,13 @@ static void tell_entries(const char *path)
     if (dir)
         closedir(dir);
     printf("%s %d\n", path, dir ? count : -1);
+}
+
+static void tell_file(const char *path)
+{
+    struct stat st;
+
+    printf("%s %lld\n", path, stat(path, &st) == 0 ? (long long)st.st_size : -1);
 }
 
 int main(int argc, char **argv)
@@ -36,5 +44,8 @@ int main(int argc, char **argv)
     fd = open("/tmp/file", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     printf("tmp %s\n", fd < 0 ? "closed" : "open");
     printf("arguments %d\n", argc - 1);
+    for (int i = 1; i < argc; i++)
+        tell_file(argv[i]);
+    printf("preload %s\n", getenv("LD_PRELOAD") ? getenv("LD_PRELOAD") : "-");
     return argc > 1 ? 4 : 0;
 }

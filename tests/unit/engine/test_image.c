@@ -112,7 +112,7 @@ static void a_task_runs_in_its_image(void **state)
     assert_int_equal(fixture_wait(f, "1.0.0", ENGINE_EXITED).exit_code, 0);
     assert_string_equal(fixture_log(f, "1.0.0"), "image yes, workload 0.1\ncwd /home/task\n/bin 1\n"
                                                  "/etc -1\nroot closed\nwork open\ntmp open\n"
-                                                 "arguments 0\n");
+                                                 "arguments 0\npreload -\n");
 }
 
 static void the_second_task_finds_it_unpacked(void **state)

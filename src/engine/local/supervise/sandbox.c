@@ -92,15 +92,19 @@ static void add_cover(struct build *b, const char *place)
 }
 
 /* A LIBRARY of the driver AT the place where programs find it; or a SHIM, which finds the library
- * BEHIND itself, and stands OVER the machine's own, too (NULL: that is out of sight). */
+ * BEHIND itself, and stands over others that are in sight (OVER, a field), too. */
 static void add_library(struct build *b, const char *library, const char *at, const char *shim,
                         const char *behind, const char *over)
 {
+    const char *v;
+    size_t it = 0;
+
     add3(b, "--ro-bind", shim ? shim : library, at);
-    if (shim)
-        add3(b, "--ro-bind", library, behind);
-    if (shim && over)
-        add3(b, "--ro-bind", shim, over);
+    if (shim == NULL)
+        return;
+    add3(b, "--ro-bind", library, behind);
+    while ((v = record_next(b->s->data, b->s->len, over, &it)))
+        add3(b, "--ro-bind", shim, v);
 }
 
 /* Where programs find the driver of their devices, and the shims find what belongs to it. */
@@ -112,10 +116,10 @@ static void add_driver(struct build *b, const char *driver)
     add2(b, "--perms", "0755");
     add2(b, "--dir", SHARE_FOLDER "/lib");
     add_library(b, driver, SHARE_FOLDER "/lib/libcuda.so.1", field(b, "shim"), SHARE_DRIVER,
-                field(b, "shim_over"));
+                "shim_over");
     if (nvml)
         add_library(b, nvml, SHARE_FOLDER "/lib/libnvidia-ml.so.1", field(b, "nvml_shim"),
-                    SHARE_NVML, field(b, "nvml_over"));
+                    SHARE_NVML, "nvml_over");
     while ((v = record_next(b->s->data, b->s->len, "companion", &it)))
         add3(b, "--ro-bind", v,
              arena_printf(&b->arena, SHARE_FOLDER "/lib%s", strrchr(v, '/')));
