@@ -292,17 +292,17 @@ static void say_maintenance(const struct say *s)
 {
     const struct model_explanation *x = s->x;
     const char *nodes = x->node_count > 0 ? node_list(s, false) : "?";
-    const char *plural = x->node_count > 1 ? "s" : "", *are = x->node_count > 1 ? "are" : "is";
+    bool many = x->node_count > 1;
 
     if (x->window_from_ms > x->now_ms)
         strbuf_addf(s->out,
-                    "node%s %s %s under maintenance from %s until %s, and this would not end "
-                    "before that",
-                    plural, nodes, are, moment(s, x->window_from_ms),
+                    "node%s %s will be under maintenance from %s until %s, and this may not have "
+                    "ended by then",
+                    many ? "s" : "", nodes, moment(s, x->window_from_ms),
                     moment(s, x->window_until_ms));
     else
-        strbuf_addf(s->out, "node%s %s %s under maintenance until %s", plural, nodes, are,
-                    moment(s, x->window_until_ms));
+        strbuf_addf(s->out, "node%s %s %s under maintenance until %s", many ? "s" : "", nodes,
+                    many ? "are" : "is", moment(s, x->window_until_ms));
 }
 
 /* What is scarce beside the GPUs, or all that it asks for. */

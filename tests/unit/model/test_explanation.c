@@ -91,8 +91,8 @@ static void test_each_reason_has_its_sentence_and_remedy(void **state)
         {"nodes_down", "only nodes that are down or drained could hold it: 'gpu-07' (drained)",
          "it starts there when such a node is up again or undrained, and has room"},
         {"maintenance",
-         "node 'gpu-07' is under maintenance from 2026-11-30 22:00 UTC until 2026-12-01 02:00:30 "
-         "UTC, and this would not end before that",
+         "node 'gpu-07' will be under maintenance from 2026-11-30 22:00 UTC until 2026-12-01 "
+         "02:00:30 UTC, and this may not have ended by then",
          "with a maximum run time of 4m or less it would start now"},
         {"protected",
          "it asks for 6 GPUs, and 2 are free where it could run; 2 of the 6 tasks that must start "
