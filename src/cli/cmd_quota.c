@@ -223,10 +223,16 @@ static void print_json_of(struct cli *cli, struct json_object *list, const char 
     cli_print_json(cli, part);
 }
 
-static void print_note(struct cli *cli, struct json_object *list)
+/* What is there for all of them. */
+static void print_notes(struct cli *cli, struct json_object *list)
 {
-    const char *note = cli_guarantee_note(cli, list);
+    const char *note = cli_guarantee_note(cli, list), *free;
+    _cleanup_json_ struct json_object *nodes = NULL;
+    struct err err = ERR_INIT;
 
+    free = cli_get(cli, "/v1/nodes", &nodes, &err) == 0 ? cli_free_text(cli, nodes) : NULL;
+    if (free)
+        fprintf(cli->out, "\n%s\n", free);
     if (note)
         fprintf(cli->out, "\n%s\n", cli_colored(cli, note, CLI_YELLOW));
 }
@@ -258,7 +264,7 @@ static int run(struct cli *cli, const struct cli_args *args)
         return 0;
     }
     cli_print_quota(cli, list, team);
-    print_note(cli, list);
+    print_notes(cli, list);
     if (!cli_option_given(args, "all"))
         return 0;
     cli_heading(cli, "CPU");

@@ -145,11 +145,14 @@ static void print_nodes(struct cli *cli, struct json_object *nodes)
         {"NODE", CLI_COLUMN_CUT}, {"STATE", 0}, {"GPUS", 0}, {"", 0}, {"TYPE", 0},
     };
     struct cli_table *t = cli_table_new(cli, columns, ARRAY_LEN(columns));
+    const char *free = cli_free_text(cli, nodes);
 
     fputc('\n', cli->out);
     for (size_t i = 0; i < cli_json_len(nodes, "nodes"); i++)
         print_node(cli, t, cli_json_at(nodes, "nodes", i));
     cli_table_end(t);
+    if (free)
+        fprintf(cli->out, "%s\n", free);
 }
 
 static void print_picture(struct cli *cli, const struct picture *p)

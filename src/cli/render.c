@@ -135,6 +135,59 @@ int64_t cli_node_milli(struct json_object *node)
     return sum;
 }
 
+/* Milli-GPU in all, on nodes that take no work, and free; whole devices that are free, on all nodes
+ * and the most on one; the largest part that is left of one. */
+struct room {
+    int64_t total, away, milli, whole, most, part;
+};
+
+static void add_room(struct cli *cli, struct json_object *node, struct room *r)
+{
+    bool up = strcmp(cli_node_state(cli, node), "up") == 0;
+    int64_t whole = 0;
+
+    r->total += cli_node_milli(node);
+    r->away += up ? 0 : cli_node_milli(node);
+    for (size_t i = 0; up && i < cli_json_len(node, "devices"); i++) {
+        struct json_object *d = cli_json_at(node, "devices", i);
+        bool slice = cli_json_text(d, "mig_profile") != NULL;
+        int64_t size = slice ? cli_json_int(d, "mig_milli", 0) : 1000;
+        int64_t used = cli_json_milli(cli_json_at(node, "use", i), "gpu_used", 0);
+        int64_t left = used < size ? size - used : 0;
+
+        r->milli += left;
+        whole += left == 1000;
+        if (left < 1000 && left > r->part)
+            r->part = left;
+    }
+    r->whole += whole;
+    if (whole > r->most)
+        r->most = whole;
+}
+
+const char *cli_free_text(struct cli *cli, struct json_object *nodes)
+{
+    _cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
+    struct room r = {0};
+
+    for (size_t i = 0; i < cli_json_len(nodes, "nodes"); i++)
+        add_room(cli, cli_json_at(nodes, "nodes", i), &r);
+    if (r.total == 0)
+        return NULL;
+    strbuf_addf(&b, "%s of %s GPU%s free", cli_milli_text(cli, r.milli),
+                cli_milli_text(cli, r.total), r.total == 1000 ? " is" : "s are");
+    if (r.part > 0 && r.whole > 0)
+        strbuf_addf(&b, ": %lld whole", (long long)r.whole);
+    if (r.most < r.whole)
+        strbuf_addf(&b, ", at most %lld on one node", (long long)r.most);
+    if (r.part > 0)
+        strbuf_addf(&b, "%s the largest part is %s", r.whole > 0 ? "," : ":",
+                    cli_milli_text(cli, r.part));
+    if (r.away > 0)
+        strbuf_addf(&b, "; %s on nodes that take no work now", cli_milli_text(cli, r.away));
+    return arena_strdup(&cli->arena, strbuf_str(&b));
+}
+
 static const char *mig_text(struct cli *cli, struct json_object *group)
 {
     struct json_object *mig = cli_json_get(group, "mig");

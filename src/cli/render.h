@@ -43,6 +43,9 @@ const char *cli_milli_text(struct cli *cli, int64_t milli);
 const char *cli_bytes_text(struct cli *cli, int64_t bytes);
 /* The memory at PATH likewise; "-" when absent or 0. */
 const char *cli_memory_text(struct cli *cli, struct json_object *json, const char *path);
+/* "3.5 of 8 GPUs are free: 3 whole, at most 2 on one node, the largest part is 0.5" of {"nodes":
+ * [...]}; NULL where there are no GPUs. */
+const char *cli_free_text(struct cli *cli, struct json_object *nodes);
 /* "3m ago" at PATH of JSON; "-" when absent. */
 const char *cli_when_text(struct cli *cli, struct json_object *json, const char *path);
 /* "2026-12-24 22:00Z" at PATH likewise. */

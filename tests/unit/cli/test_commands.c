@@ -309,6 +309,25 @@ static void quota_is_a_tree_with_bars(void **state)
            "`-vision  ###+--------  1.25          4      -      2       2\n");
 }
 
+#define HELD(milli) "{\"gpu_used\":" #milli "}"
+
+static void quota_says_what_is_free(void **state)
+{
+    (void)state;
+    fake_answer("GET /v1/teams", 200, "{\"teams\":[{\"name\":\"nlp\",\"used\":{\"gpu\":1.5}}]}");
+    fake_answer("GET /v1/nodes", 200,
+                "{\"nodes\":[{\"state\":\"up\",\"devices\":[{},{},{}],"
+                "\"use\":[" HELD(0) "," HELD(0) "," HELD(
+                    1) "]},"
+                       "{\"state\":\"up\",\"devices\":[{},{}],\"use\":[" HELD(0) "," HELD(
+                           0.4) "]},"
+                                "{\"state\":\"down\",\"devices\":[{}],\"use\":[" HELD(0) "]}]}");
+    assert_int_equal(fake_run("quota"), 0);
+    assert_non_null(strstr(fake_out,
+                           "\n3.6 of 6 GPUs are free: 3 whole, at most 2 on one node, the "
+                           "largest part is 0.6; 1 on nodes that take no work now\n"));
+}
+
 static void quota_of_one_team_shows_what_is_below(void **state)
 {
     (void)state;
@@ -736,6 +755,7 @@ static void top_is_one_picture_in_a_pipe(void **state)
                         "\n"
                         "NODE    STATE  GPUS                    TYPE\n"
                         "gpu-01  up     #+    1.25 of 2 in use  H100\n"
+                        "0.75 of 2 GPUs are free: the largest part is 0.75\n"
                         "\n"
                         "TEAM                    USED  GUARANTEE  LIMIT  SHARE  DEMAND\n"
                         "lab       #########---  6.25          8      -      8       9\n"
@@ -1086,6 +1106,7 @@ int main(void)
         TEST(silence_of_what_ran_is_its_own),
         TEST(logs_of_all_tasks_return),
         TEST(quota_is_a_tree_with_bars),
+        TEST(quota_says_what_is_free),
         TEST(quota_of_one_team_shows_what_is_below),
         TEST(quota_of_one_team_is_json_of_what_is_below),
         TEST(options_without_a_command),
