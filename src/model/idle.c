@@ -19,9 +19,9 @@ static const char *const action_names[MODEL_IDLE_ACTION_COUNT] = {
 };
 
 static const char *const signal_names[MODEL_SIGNAL_COUNT] = {
-    [MODEL_SIGNAL_GPU] = "gpu",         [MODEL_SIGNAL_CPU] = "cpu",
-    [MODEL_SIGNAL_OUTPUT] = "output",   [MODEL_SIGNAL_SESSION] = "session",
-    [MODEL_SIGNAL_UNKNOWN] = "unknown",
+    [MODEL_SIGNAL_GPU] = "gpu",       [MODEL_SIGNAL_CPU] = "cpu",
+    [MODEL_SIGNAL_OUTPUT] = "output", [MODEL_SIGNAL_SESSION] = "session",
+    [MODEL_SIGNAL_KERNEL] = "kernel", [MODEL_SIGNAL_UNKNOWN] = "unknown",
 };
 
 const char *model_idle_action_name(enum model_idle_action a)

@@ -8,8 +8,8 @@
  *   after    how long nothing has to happen, 10 seconds to 365 days
  *   action   "notify", "suspend" (what cannot be suspended is stopped only if that is said:
  *            else it is left alone, and that is told), "stop"
- *   signal   "any" (default): use of a GPU, of CPU, output, and people's sessions keep it; "gpu":
- *            use of a GPU alone
+ *   signal   "any" (default): use of a GPU, of CPU, output, people's sessions and notebooks'
+ *            kernels keep it; "gpu": use of a GPU alone
  *
  * A kind that a team says nothing of follows the team above. In an update a kind that is not named
  * keeps what it has; null takes it away.
@@ -47,6 +47,7 @@ enum model_signal {
     MODEL_SIGNAL_CPU,     /* its processes used CPU */
     MODEL_SIGNAL_OUTPUT,  /* it wrote to its log */
     MODEL_SIGNAL_SESSION, /* somebody opened a session in it */
+    MODEL_SIGNAL_KERNEL,  /* a kernel of its Jupyter server executed something */
     MODEL_SIGNAL_UNKNOWN, /* it could not be seen whether a GPU was used */
     MODEL_SIGNAL_COUNT
 };

@@ -32,6 +32,35 @@ while True:
         pass
     time.sleep(0.15)
 """
+# What Jupyter's server shows of its kernel, which waits for something every now and then, and uses
+# less CPU than would count.
+NOTEBOOK = """
+import http.server, json, os
+home = os.environ["HOME"]
+asked = 0
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def log_message(self, *args):
+        pass
+    def do_GET(self):
+        global asked
+        right = self.headers["Authorization"] == "token sesame"
+        asked += right
+        self.send_response(200 if right and self.path.startswith("/lab/api/kernels?") else 403)
+        self.end_headers()
+        self.wfile.write(json.dumps([{
+            "id": "1", "name": "python3", "connections": 0,
+            "last_activity": "2026-01-01T00:00:00.000000Z",
+            "execution_state": "busy" if asked // 3 % 2 == 0 else "idle"}]).encode())
+
+server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+runtime = home + "/.local/share/jupyter/runtime"
+os.makedirs(runtime)
+with open(f"{runtime}/jpserver-{os.getpid()}.json", "w") as f:
+    json.dump({"base_url": "/lab/", "hostname": "localhost", "pid": os.getpid(), "secure": False,
+               "port": server.server_port, "sock": "", "token": "sesame"}, f, indent=2)
+server.serve_forever()
+"""
 TALK = "import time\nwhile True: print('here', flush=True); time.sleep(1)"
 
 
@@ -100,6 +129,15 @@ def test_who_computes_or_writes_keeps_it():
     wait_for("it to be told", lambda: events("talker", "workload.idle"))
     expect("no use of a GPU for" in events("talker", "workload.idle")[-1]["message"],
            f"{events('talker', 'workload.idle')}")
+
+
+def test_a_cell_that_waits_is_a_sign_of_life():
+    server.allot("team", "set", "desk", "--idle", "job=10s:notify")
+    submit("cell", NOTEBOOK, team="desk")
+    wait_for("an idle time that began with it",
+             lambda: [e for e in events("cell", "workload.idle")
+                      if e["data"]["last_signal"] == "kernel"])
+    server.allot("stop", str(ids["cell"]), "--now")
 
 
 def test_a_suspended_one_wakes_with_its_next_call_and_sleeps_again():

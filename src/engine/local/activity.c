@@ -6,6 +6,7 @@
  *   cpu       more than a twentieth of a core since the last look
  *   output    something new in its log
  *   session   somebody opened a session in it
+ *   kernel    a kernel of a Jupyter server in it executed something
  *   unknown   the driver did not say what its devices did: that is not idleness
  *
  * Who judges them is core. A task begins with all of them: what starts is not idle.
@@ -74,6 +75,8 @@ void activity_told(struct local_task *t, const char *record, size_t len)
 
     if (record_get_i64(record, len, "submitted", 0))
         seen(t, MODEL_SIGNAL_GPU, now_ms);
+    if (record_get_i64(record, len, "executed", 0))
+        seen(t, MODEL_SIGNAL_KERNEL, now_ms);
     if (log_bytes != t->seen_log_bytes)
         seen(t, MODEL_SIGNAL_OUTPUT, now_ms);
     t->seen_log_bytes = log_bytes;

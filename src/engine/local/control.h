@@ -12,9 +12,11 @@
  *                            (below); on a new connection the present state is sent first.
  *                            gate {closed, closed_ms, pid..., obstacle..., held} answers gate;
  *                            wake {}: a program waits at the closed gate. use {submitted,
- *                            log_bytes, beyond} answers look
- *   supervisor -> init       term {}, kill {}, exec as above
- *   init -> supervisor       started {boot_ms}, refused {message}, withdrawn {}, exited {status}
+ *                            log_bytes, beyond, executed} answers look, and comes by itself when
+ *                            a kernel executed something
+ *   supervisor -> init       term {}, kill {}, exec as above, kernels {}
+ *   init -> supervisor       started {boot_ms}, refused {message}, withdrawn {}, exited {status},
+ *                            kernels {busy, mark}: see supervise/kernels.h; no mark: not known
  *
  * A `term` or `kill` may come before init has begun the command. Then it does not begin it and
  * says `withdrawn`; so what was asked to stop either never ran, or was signalled and tells its

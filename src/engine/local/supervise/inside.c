@@ -24,6 +24,7 @@
 #include "engine/local/process.h"
 #include "engine/local/record.h"
 #include "engine/local/supervise/command.h"
+#include "engine/local/supervise/kernels.h"
 #include "engine/local/supervise/session.h"
 
 struct inside {
@@ -34,6 +35,7 @@ struct inside {
     bool bare;
     bool user_namespace; /* in one of its own */
     pid_t command;
+    pid_t asker; /* asks for kernels; 0 or less: nobody does */
     bool told;   /* SIGTERM has reached code of the command's own */
     int signals; /* signalfd */
     char message[CONTROL_MESSAGE_MAX];
@@ -201,6 +203,8 @@ static bool reap(struct inside *in)
         if (pid == in->command) {
             ended = true;
             command_status = status;
+        } else if (pid == in->asker) {
+            in->asker = 0;
         }
     if (!ended)
         return false;
@@ -234,6 +238,18 @@ static void start_session(struct inside *in, size_t len, int client)
     session_run(&c, tty, client);
 }
 
+/* One at a time. */
+static void ask_for_kernels(struct inside *in)
+{
+    if (in->asker > 0 || !kernels_exist(in->env))
+        return;
+    in->asker = fork();
+    if (in->asker != 0)
+        return;
+    close(in->signals);
+    kernels_report(in->env, INSIDE_FD_CONTROL);
+}
+
 /* False when the supervisor has gone. */
 static bool take_request(struct inside *in)
 {
@@ -254,6 +270,8 @@ static bool take_request(struct inside *in)
         signal_task(in, SIGKILL);
     } else if (op && strcmp(op, "exec") == 0 && fd >= 0)
         start_session(in, (size_t)n, fd);
+    else if (op && strcmp(op, "kernels") == 0)
+        ask_for_kernels(in);
     return true;
 }
 

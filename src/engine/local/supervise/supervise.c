@@ -72,6 +72,7 @@ struct supervise {
     int64_t user_namespace; /* as init tells */
     bool has_status;        /* init told the wait status of the command */
     bool by_itself;         /* and that it succeeded without having heard of a stop */
+    int64_t kernels_mark;   /* of what a notebook's kernels had executed; -1 = not known */
     int status;
     enum end_kind end;
     char reason[REASON_BYTES];
@@ -130,8 +131,8 @@ static void tell_gate(struct supervise *s)
     tell_engine(s, &b);
 }
 
-/* Signs of life, since the last time. */
-static void tell_use(struct supervise *s)
+/* Signs of life, since the last time; and whether a notebook's kernel has EXECUTED something. */
+static void tell_use(struct supervise *s, bool executed)
 {
     _cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
 
@@ -139,7 +140,29 @@ static void tell_use(struct supervise *s)
     record_add_i64(&b, "submitted", share_in_use(&s->share));
     record_add_i64(&b, "log_bytes", s->log.offset);
     record_add_i64(&b, "beyond", share_beyond(&s->share));
+    record_add_i64(&b, "executed", executed);
     tell_engine(s, &b);
+}
+
+/* The answer comes soon, or never. */
+static void ask_for_kernels(struct supervise *s)
+{
+    _cleanup_strbuf_ struct strbuf b = STRBUF_INIT;
+
+    record_add(&b, "op", "kernels");
+    if (s->phase == RUNNING)
+        (void)control_send(s->init, &b, -1);
+}
+
+static void hear_of_kernels(struct supervise *s, size_t len)
+{
+    int64_t mark = record_get_i64(s->message, len, "mark", -1);
+    bool moved = mark >= 0 && s->kernels_mark >= 0 && mark != s->kernels_mark;
+
+    if (mark >= 0)
+        s->kernels_mark = mark;
+    if (moved || record_get_i64(s->message, len, "busy", 0) != 0)
+        tell_use(s, true);
 }
 
 static void tell_wake(struct supervise *s)
@@ -280,7 +303,8 @@ static void take_engine_message(struct supervise *s)
         share_gate(&s->share, record_get_i64(s->message, (size_t)n, "open", 1) != 0);
         tell_gate(s);
     } else if (op && strcmp(op, "look") == 0) {
-        tell_use(s);
+        tell_use(s, false);
+        ask_for_kernels(s);
     } else if (op && strcmp(op, "driver") == 0) {
         share_driver_says(&s->share, s->message, (size_t)n);
     }
@@ -329,6 +353,8 @@ static ssize_t take_init_message(struct supervise *s)
         refuse(s, text ? text : "the command could not be run", remedy, code);
     } else if (strcmp(op, "withdrawn") == 0) {
         s->end = END_WITHDRAWN;
+    } else if (strcmp(op, "kernels") == 0) {
+        hear_of_kernels(s, (size_t)n);
     } else if (strcmp(op, "exited") == 0) {
         s->has_status = true;
         s->status = (int)record_get_i64(s->message, (size_t)n, "status", 0);
@@ -693,6 +719,7 @@ int supervise_run(const char *folder, int engine, int launch)
 
     s->engine = engine;
     s->listener = s->init = s->log_pipe = s->init_pidfd = s->share.agent = -1;
+    s->kernels_mark = -1;
     s->folders = (struct folders){.work = -1, .workdir = -1, .checkpoint = -1};
     (void)signal(SIGPIPE, SIG_IGN);
     s->signals = watch_signals();
