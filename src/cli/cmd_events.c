@@ -239,7 +239,7 @@ static const struct cli_option options[] = {
     {.name = "team",
      .letter = 't',
      .arg = "TEAM",
-     .help = "only of this team",
+     .help = "only of this team and those below it",
      .complete = CLI_COMPLETE_TEAM},
     {0},
 };

@@ -103,7 +103,7 @@ static int run_revoke(struct cli *cli, const struct cli_args *args)
 
 static const struct cli_option create_options[] = {
     {.name = "label", .letter = 'l', .arg = "TEXT", .help = "what it is for"},
-    {.name = "expires", .arg = "TIME", .help = "valid so long: 90d (default: the server's)"},
+    {.name = "expires", .arg = "TIME", .help = "valid so long: 90d (default: until revoked)"},
     {0},
 };
 

@@ -185,24 +185,41 @@ static int run_command(struct cli *cli, const struct cli_command *c, int argc,
     return c->run(cli, &args);
 }
 
-/* `allot team` alone runs its first subcommand; so does `allot team --output json`. */
+/* `allot team` alone lists; so does `allot team --output json`. What does more wants to be named.
+ */
+static int run_unnamed(struct cli *cli, const struct cli_command *group, int argc,
+                       const char *const *argv)
+{
+    const struct cli_command *c = group->subcommands[0];
+    struct err err = ERR_INIT;
+
+    if (strcmp(cli_command_word(c), "list") == 0)
+        return run_command(cli, c, argc, argv);
+    if (argc == 0) {
+        cli_help_command(cli, group);
+        return 0;
+    }
+    err_set(&err, -EINVAL, ERR_MISSING, NULL,
+            arena_printf(&cli->arena, "such as 'allot %s'", c->name),
+            "'%s' needs a command before '%.80s'", group->name, argv[0]);
+    return cli_fail_usage(cli, &err);
+}
+
 static int run_group(struct cli *cli, const struct cli_command *group, int argc,
                      const char *const *argv)
 {
-    const struct cli_command *c = group->subcommands[0];
+    const struct cli_command *c;
 
     if (argc > 0 && (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0)) {
         cli_help_command(cli, group);
         return 0;
     }
-    if (argc > 0 && argv[0][0] != '-') {
-        c = find_in(group->subcommands, argv[0]);
-        if (c == NULL)
-            return refuse_unknown(cli, group, argv[0]);
-        argc--;
-        argv++;
-    }
-    return run_command(cli, c, argc, argv);
+    if (argc == 0 || argv[0][0] == '-')
+        return run_unnamed(cli, group, argc, argv);
+    c = find_in(group->subcommands, argv[0]);
+    if (c == NULL)
+        return refuse_unknown(cli, group, argv[0]);
+    return run_command(cli, c, argc - 1, argv + 1);
 }
 
 /* Options before the command's name: those of every command, kept for it. */

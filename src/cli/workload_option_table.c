@@ -49,7 +49,8 @@ const struct cli_option cli_workload_options[] = {
     {.name = "class",
      .letter = 'c',
      .arg = "CLASS",
-     .help = "production, training, development or batch (default by kind)",
+     .help = "production, training, development or batch (default: training; of a notebook "
+             "development, of a service production)",
      .complete = CLI_COMPLETE_WORDS,
      .words = "production training development batch"},
     {.name = "priority", .arg = "N", .help = "inside the class; higher first (default 0)"},

@@ -231,7 +231,7 @@ def test_output_that_is_lost_is_said():
     for words in (["ps", "--all"], ["ps", "--all", "-o", "json"], ["version"], ["help"],
                   ["run", "--help"], ["completion", "bash"], ["logs", number],
                   ["logs", "-f", number], ["events"], ["events", "-f"], ["why", number],
-                  ["export"], ["sim", "scenarios", "--help"]):
+                  ["export", "history"], ["sim", "scenarios", "--help"]):
         with open("/dev/full", "w") as full:
             done = subprocess.run([ALLOT, *words], env=server.environment(), stdout=full,
                                   stderr=subprocess.PIPE, text=True, timeout=60, check=False)

@@ -358,6 +358,20 @@ static void quota_of_one_team_is_json_of_what_is_below(void **state)
     assert_int_equal(fake_run("quota labb -o json"), 1);
 }
 
+static void only_lists_go_without_a_name(void **state)
+{
+    (void)state;
+    fake_answer("GET /v1/teams", 200, "{\"teams\":[]}");
+    assert_int_equal(fake_run("team"), 0);
+    assert_non_null(strstr(fake_err, "no teams yet"));
+    assert_int_equal(fake_run("gpu"), 0);
+    assert_non_null(strstr(fake_out, "usage: allot gpu verify"));
+    assert_null(strstr(fake_calls(), "/v1/workloads"));
+    expect_error("gpu --node n", 2,
+                 "allot: 'gpu' needs a command before '--node'\n"
+                 "hint: such as 'allot gpu verify'\n");
+}
+
 static void options_without_a_command(void **state)
 {
     (void)state;
@@ -1110,6 +1124,7 @@ int main(void)
         TEST(quota_of_one_team_shows_what_is_below),
         TEST(quota_of_one_team_is_json_of_what_is_below),
         TEST(options_without_a_command),
+        TEST(only_lists_go_without_a_name),
         TEST(durations_name_their_option),
         TEST(numbers_name_their_option),
         TEST(quota_tells_gpu_types_apart),
