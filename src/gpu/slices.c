@@ -8,7 +8,7 @@
 
 #define NOBODY GPU_SLICES_TENANTS
 #define CHARGE_MAX_NS UINT64_C(60000000000) /* at one report; beyond is forgiven */
-#define AHEAD_MAX_NS UINT64_C(2000000000)   /* the driver's figures are later by less */
+#define AHEAD_MAX_NS UINT64_C(2000000000)   /* figures of busy time are later by less */
 #define LAG_MAX_NS (INT64_C(1) << 60)
 #define MILLI 1000
 #define SHORTEST_NS UINT64_C(1000000) /* a slice that a budget cuts is not shorter */
@@ -60,23 +60,19 @@ static void pass_time(struct gpu_slices_tenant *t, uint64_t ns)
 }
 
 void gpu_slices_report(struct gpu_slices *s, uint32_t tenant, uint64_t now, bool wants,
-                       uint64_t claimed_ns, uint64_t driver_ns)
+                       uint64_t busy_ns)
 {
-    uint64_t busy = claimed_ns;
-
     if (tenant >= GPU_SLICES_TENANTS || s->tenants[tenant].milli == 0)
         return;
     struct gpu_slices_tenant *t = &s->tenants[tenant];
     uint64_t passed = now > t->joined_ns ? now - t->joined_ns : 0;
     t->wants = wants;
-    if (driver_ns != GPU_SLICE_UNKNOWN && driver_ns > busy)
-        busy = driver_ns;
-    if (busy > passed)
-        busy = passed;
-    if (busy <= t->charged_ns)
+    if (busy_ns > passed)
+        busy_ns = passed;
+    if (busy_ns <= t->charged_ns)
         return;
-    uint64_t more = busy - t->charged_ns;
-    t->charged_ns = busy;
+    uint64_t more = busy_ns - t->charged_ns;
+    t->charged_ns = busy_ns;
     if (more > CHARGE_MAX_NS)
         more = CHARGE_MAX_NS;
     uint64_t charged = more < t->ahead_ns ? more : t->ahead_ns;

@@ -8,7 +8,7 @@
  *     gpu_slices_init(&s, true);
  *     gpu_slices_join(&s, 250, now, &tenant);
  *     ... every few milliseconds, or at `next` if that is earlier ...
- *     gpu_slices_report(&s, tenant, now, wants, claimed_ns, driver_ns);    for each
+ *     gpu_slices_report(&s, tenant, now, wants, busy_ns);                  for each
  *     next = gpu_slices_turn(&s, now);
  *     limits->slice_end_ns = gpu_slices_end(&s, tenant);                   for each
  *
@@ -22,9 +22,11 @@
  * only one does there are no slices. Where it is not, a tenant has besides a budget that its
  * share of each period fills and its busy time empties, and gets no slice without.
  *
- * Truth. A tenant's own counters are worth what the driver's figures of its processes do not
- * contradict: it is charged by the larger of the two, and by no more than the time that passed. A
- * counter that goes back is as one that stands still.
+ * Truth. A tenant is charged for the slices that it had and by its own counters, so one that counts
+ * too little is held by the slices alone. The driver's busy time of processes is no help: it is an
+ * estimate from windows (gpu/telemetry.h), whose errors would be charged to whoever works in
+ * bursts, and it names no clients of an MPS server. Nobody is charged for more than the time that
+ * passed; a counter that goes back is as one that stands still.
  *
  * Invariants: at most one tenant has a slice at a time; sums never overflow, whatever is reported.
  * One thread. Units: nanoseconds of one monotonic clock, milli-GPU.
@@ -38,7 +40,6 @@
 #define GPU_SLICES_TENANTS 64
 #define GPU_SLICE_NS UINT64_C(20000000)         /* the longest slice */
 #define GPU_SLICE_PERIOD_NS UINT64_C(100000000) /* a budget holds what a period brings */
-#define GPU_SLICE_UNKNOWN UINT64_MAX            /* the driver has no figure */
 #define GPU_SLICE_NEVER UINT64_MAX
 
 struct gpu_slices_tenant {
@@ -70,11 +71,10 @@ void gpu_slices_leave(struct gpu_slices *s, uint32_t tenant);
 
 /*
  * What is seen of TENANT at NOW: whether it WANTS the device (waits for a slice, or has submitted
- * since the last report), and its busy time since it joined, processes that have ended included:
- * as its counters claim and as the driver says, or GPU_SLICE_UNKNOWN.
+ * since the last report), and its busy time since it joined, processes that have ended included.
  */
 void gpu_slices_report(struct gpu_slices *s, uint32_t tenant, uint64_t now, bool wants,
-                       uint64_t claimed_ns, uint64_t driver_ns);
+                       uint64_t busy_ns);
 
 /* Decides at NOW. Returns when to do so again at the latest; GPU_SLICE_NEVER: when somebody wants
  * the device. A clock that goes back is as one that stands still. */

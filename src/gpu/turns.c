@@ -179,7 +179,7 @@ static void see_row(struct gpu_turns *t, uint32_t i, uint64_t now)
     }
     if (k->owner != 0)
         gpu_slices_report(&t->slices, k->tenant, now, atomic_load(&r->wants) != 0,
-                          busy > k->busy_ns ? busy - k->busy_ns : 0, GPU_SLICE_UNKNOWN);
+                          busy > k->busy_ns ? busy - k->busy_ns : 0);
 }
 
 /* Whether the work of whoever has the slice in T goes on, and is waited for. */

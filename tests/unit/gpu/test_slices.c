@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Slices of a device under a virtual clock: who gets how much of it, whatever it says. */
+/* Slices of a device under a virtual clock: who gets how much of it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,9 +29,8 @@ struct tenant {
     uint64_t kernel_ns;
     uint64_t from_s, to_s; /* when it wants the device; to 0: always */
     bool sync;             /* waits for each kernel */
-    bool liar;             /* claims that it has done nothing */
     uint32_t id;
-    uint64_t busy_ns, sampled_ns;
+    uint64_t busy_ns;
     uint64_t in_second[SECONDS];
 };
 
@@ -39,7 +38,7 @@ struct device {
     struct gpu_slices slices;
     struct tenant *tenants;
     uint32_t count;
-    uint64_t now, sampled_at;
+    uint64_t now;
     struct rng rng;
 };
 
@@ -48,18 +47,12 @@ static bool wants(const struct tenant *t, uint64_t now)
     return t->to_s == 0 || (now >= t->from_s * SECOND && now < t->to_s * SECOND);
 }
 
-/* The driver's figures of a process are as old as its sampling period, one second. */
 static void report(struct device *d)
 {
-    if (d->now >= d->sampled_at + SECOND) {
-        d->sampled_at = d->now;
-        for (uint32_t i = 0; i < d->count; i++)
-            d->tenants[i].sampled_ns = d->tenants[i].busy_ns;
-    }
     for (uint32_t i = 0; i < d->count; i++) {
         const struct tenant *t = &d->tenants[i];
-        gpu_slices_report(&d->slices, t->id, d->now, wants(t, d->now), t->liar ? 0 : t->busy_ns,
-                          t->sampled_ns);
+
+        gpu_slices_report(&d->slices, t->id, d->now, wants(t, d->now), t->busy_ns);
     }
 }
 
@@ -205,35 +198,6 @@ static void test_unused_share_goes_to_others_and_comes_back(void **state)
     assert_share(&tenants[0], 20, SECONDS, 1000, true);
 }
 
-/* It gains what the driver's figures are late by, and pays it back. */
-static void test_a_liar_gains_nothing(void **state)
-{
-    for (size_t k = 0; k < KERNELS; k++)
-        for (int usable = 0; usable < 2; usable++) {
-            struct tenant tenants[] = {{.milli = 500, .kernel_ns = kernels[k], .liar = true},
-                                       {.milli = 500, .kernel_ns = 2 * MS}};
-            int64_t variance;
-            run(tenants, 2, usable);
-            assert_true(share(&tenants[0], WARM, SECONDS, &variance) <= 530);
-            if (usable)
-                assert_share(&tenants[1], WARM + 1, SECONDS, 500, false);
-        }
-}
-
-/* Nor one whose kernels outlast every slice, and none where a budget is all that holds it. */
-static void test_the_driver_is_believed_more(void **state)
-{
-    struct tenant tenants[] = {{.milli = 500, .kernel_ns = 70 * MS, .liar = true},
-                               {.milli = 500, .kernel_ns = 2 * MS}};
-    struct tenant lone = {.milli = 250, .kernel_ns = 2 * MS, .liar = true};
-
-    run(tenants, 2, true);
-    assert_share(&tenants[1], WARM, SECONDS, 500, false);
-    run(&lone, 1, false);
-    int64_t variance, got = share(&lone, WARM, SECONDS, &variance);
-    assert_true(got > 100 && got <= 280); /* seconds of much, seconds of nothing */
-}
-
 static void test_there_are_slices_only_where_two_want_one(void **state)
 {
     struct gpu_slices s;
@@ -242,10 +206,10 @@ static void test_there_are_slices_only_where_two_want_one(void **state)
     gpu_slices_init(&s, true);
     assert_int_equal(gpu_slices_join(&s, 500, 0, &a), 0);
     assert_int_equal(gpu_slices_join(&s, 500, 0, &b), 0);
-    gpu_slices_report(&s, a, MS, true, MS, MS);
+    gpu_slices_report(&s, a, MS, true, MS);
     assert_true(gpu_slices_turn(&s, MS) == GPU_SLICE_NEVER);
     assert_true(gpu_slices_end(&s, a) == SHARE_NO_SLICE && gpu_slices_end(&s, b) == SHARE_NO_SLICE);
-    gpu_slices_report(&s, b, 2 * MS, true, 0, 0);
+    gpu_slices_report(&s, b, 2 * MS, true, 0);
     assert_true(gpu_slices_turn(&s, 2 * MS) == 2 * MS + GPU_SLICE_NS);
     assert_true(gpu_slices_end(&s, a) == 0 && gpu_slices_end(&s, b) == 2 * MS + GPU_SLICE_NS);
     gpu_slices_leave(&s, b);
@@ -269,10 +233,10 @@ static void test_absurd_reports_do_no_harm(void **state)
     for (int i = 0; i < 100000; i++) {
         s.unused_usable = rng_below(&rng, 2);
         now = rng_below(&rng, 8) ? now + rng_below(&rng, SECOND) : rng_u64(&rng) >> 2;
-        gpu_slices_report(&s, a, now, rng_below(&rng, 2), rng_u64(&rng), rng_u64(&rng));
-        gpu_slices_report(&s, b, now, rng_below(&rng, 2), UINT64_MAX, GPU_SLICE_UNKNOWN);
-        gpu_slices_report(&s, none, now, true, 1, 1);
-        gpu_slices_report(&s, b + 1, now, true, 1, 1);
+        gpu_slices_report(&s, a, now, rng_below(&rng, 2), rng_u64(&rng));
+        gpu_slices_report(&s, b, now, rng_below(&rng, 2), UINT64_MAX);
+        gpu_slices_report(&s, none, now, true, 1);
+        gpu_slices_report(&s, b + 1, now, true, 1);
         gpu_slices_turn(&s, now);
         assert_true(s.holder == none || s.holder == a || s.holder == b);
         assert_true(gpu_slices_end(&s, a) == SHARE_NO_SLICE || gpu_slices_end(&s, a) == 0 ||
@@ -306,8 +270,6 @@ int main(void)
         cmocka_unit_test(test_empty_slices_cost_only_their_owner),
         cmocka_unit_test(test_a_lone_tenant_gets_what_the_policy_says),
         cmocka_unit_test(test_unused_share_goes_to_others_and_comes_back),
-        cmocka_unit_test(test_a_liar_gains_nothing),
-        cmocka_unit_test(test_the_driver_is_believed_more),
         cmocka_unit_test(test_there_are_slices_only_where_two_want_one),
         cmocka_unit_test(test_absurd_reports_do_no_harm),
         cmocka_unit_test(test_there_is_room_for_so_many),
