@@ -71,9 +71,18 @@ static void forget_link(void)
     share_compute_forked();
 }
 
+/*
+ * What pthread_atfork() is in glibc. Another C library lacks it, and would refuse to start each
+ * program that the shim is preloaded into; no driver can be loaded there that would need it.
+ */
+extern int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
+                             void *owner) __attribute__((weak));
+extern void *__dso_handle __attribute__((visibility("hidden")));
+
 static void watch_fork(void)
 {
-    pthread_atfork(NULL, NULL, forget_link);
+    if (__register_atfork)
+        __register_atfork(NULL, NULL, forget_link, &__dso_handle);
 }
 
 static int make_link(struct share_link *link)

@@ -324,13 +324,19 @@ def test_who_loses_the_folder_still_meets_the_part():
     program = start("""
 import subprocess
 clean = {k: v for k, v in os.environ.items() if k != "LD_LIBRARY_PATH"}
-subprocess.run(["python3", "-uc", os.environ["PROGRAM"]], env=clean)
+deep = os.environ["PROGRAM"].replace('so.1"', 'so.1", mode=os.RTLD_NOW | os.RTLD_DEEPBIND')
+assert deep != os.environ["PROGRAM"]
+for folder in {}, {"LD_LIBRARY_PATH": os.environ["OTHER"]}:
+    for program in os.environ["PROGRAM"], deep:
+        subprocess.run(["python3", "-uc", program], env=clean | folder)
 print("preloads", os.environ["LD_PRELOAD"])
 """, gpu=0.25, env={"PROGRAM": DRIVER + "context(); print(info()[1], take(20 << 30))",
+                    "OTHER": os.path.join(BUILD, "simulated"),  # the driver by itself
                     "LD_PRELOAD": "/nowhere/own.so"})
     server.wait_state(program, "succeeded")
     lines = [line for line in log_of(program).splitlines() if not line.startswith("ERROR: ld.so")]
-    equal(lines, [f"{20 * GIB} 2", "preloads /run/allot/gpu/lib/libcuda.so.1:/nowhere/own.so"])
+    equal(lines, [f"{20 * GIB} 2"] * 4 +
+          ["preloads /run/allot/gpu/lib/libcuda.so.1:/nowhere/own.so"])
     # Who has no part meets nothing.
     equal(run('print(os.environ.get("LD_PRELOAD"))', gpus=1), ["None"])
 
@@ -382,6 +388,12 @@ def test_it_loads_where_the_c_library_is_older():
         versions = {tuple(map(int, v.split("."))) for v in re.findall(r"GLIBC_([\d.]+)", listing)}
         expect(versions and max(versions) <= (2, 17), f"{library} needs glibc {max(versions)}")
         expect("libdl.so.2" in listing and "libpthread.so.0" in listing, listing)
+        # Preloaded, it must not be in the way of programs of other C libraries, which lack what
+        # is glibc's own: musl ends a program that it cannot link.
+        needed = [line.split()[-1] for line in listing.splitlines()
+                  if "*UND*" in line and line.split()[1] != "w"]
+        expect("dlopen" in needed, listing)
+        equal([n for n in needed if n.startswith("__")], ["__errno_location"])
 
 
 def test_a_strict_server_takes_no_parts_that_nothing_enforces():
