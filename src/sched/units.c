@@ -176,6 +176,15 @@ static bool node_may_help(const struct evicting *e, const struct node *n)
     return false;
 }
 
+/* Does it bring a team of the requester's back within its bounds if work of T goes, wherever that
+ * runs? */
+static bool eases(const struct evicting *e, const struct team *t)
+{
+    while (e->beyond != NULL && t != NULL && t != e->beyond)
+        t = t->parent;
+    return e->beyond != NULL && t != NULL;
+}
+
 /* A start that was told stands until something comes from outside. Where many wait the searches
  * take several turns, and it does not. */
 static bool start_stands(struct sched *s, const struct task *t)
@@ -193,14 +202,14 @@ static bool task_may_go(struct sched *s, const struct evicting *e, const struct 
 {
     if (start_stands(s, t))
         return false;
-    return e->gates_closed || (e->beyond && t->workload->group->team == e->w->group->team) ||
+    return e->gates_closed || eases(e, t->workload->group->team) ||
            ((e->at == NULL || t->node == e->at) && node_may_help(e, t->node));
 }
 
 /* Could it help that V goes? */
 static bool may_help(const struct evicting *e, const struct workload *v)
 {
-    if (e->gates_closed || (e->beyond && v->group->team == e->w->group->team))
+    if (e->gates_closed || eases(e, v->group->team))
         return true;
     for (uint32_t t = 0; t < v->group->job->task_count; t++)
         if (v->tasks[t].phase == TASK_RUNNING && node_may_help(e, v->tasks[t].node))
@@ -516,13 +525,14 @@ void units_ran_out(const struct sched *s, struct evicting *e, const struct team 
         e->ran_out = true;
 }
 
-/* Else lower work of its own team may have to go, wherever it runs. */
-static bool ends_within_bounds(const struct evicting *e)
+/* The highest team on its path that would end beyond its share or guarantee, or NULL. */
+static const struct team *ends_beyond(const struct evicting *e)
 {
+    const struct team *beyond = NULL;
     for (const struct team *t = e->w->group->team; t->parent != NULL; t = t->parent)
         if (!gate_within_share(t, &e->need) || !gate_within_guarantee(t, &e->need))
-            return false;
-    return true;
+            beyond = t;
+    return beyond;
 }
 
 static void collect_begin(struct sched *s, struct evicting *e, uint32_t most, bool uncut,
@@ -538,7 +548,7 @@ static void collect_begin(struct sched *s, struct evicting *e, uint32_t most, bo
     e->cut = false;
     e->gates_closed = !gate_open(e->w->group, &e->need, MASK(VIEW_THEN), NULL) ||
                       types_bind(e->w->group, e->need.v[SCHED_GPU_MILLI]);
-    e->beyond = e->may_reclaim && !ends_within_bounds(e);
+    e->beyond = e->may_reclaim ? ends_beyond(e) : NULL;
 }
 
 static const struct amounts everything = {{SCHED_UNLIMITED, SCHED_UNLIMITED, SCHED_UNLIMITED}};

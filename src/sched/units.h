@@ -46,7 +46,7 @@ struct evicting {
     bool clipped;      /* some leaf has more */
     bool ran_out;      /* and the search would have asked for them: it has to be made again */
     bool gates_closed; /* a gate is in the way: victims on any node may help */
-    bool beyond;       /* beyond its share or guarantee: so may those of its own team */
+    const struct team *beyond; /* its share or guarantee; what is below may help. NULL = none */
     uint64_t searches; /* counts requesters; see team.gives */
     VEC(struct unit) units;
     const struct node *at;        /* collected on this node only; NULL = anywhere */

@@ -25,6 +25,8 @@ static const uint64_t kept[] = {
     252155, 279508,      /* one task of a gang took the device that another needed */
     PROP_TYPED | 95724,  /* tasks that ask for memory used a limit up on dear devices */
     PROP_TYPED | 109042, /* a cheaper set of victims was not looked for behind a dear one */
+    150177, 156412,      /* what made the team above exceed its share ran where it was of no use */
+    PROP_TYPED | 202728, /* likewise */
 };
 
 static uint32_t alive(const struct prop_world *w)
