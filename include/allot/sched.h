@@ -457,8 +457,8 @@ int sched_explain(struct sched *s, uint64_t workload, int64_t now_ms,
                   struct sched_explanation *ret_explanation);
 /* What would become of W, which is not known yet, if it were added now, accepted: what
  * sched_explain() would say after the next turn if it does not start in that; else NONE, with
- * basis VICTIMS and `takes` where others would make room for it. -EEXIST, -ENOENT and -EINVAL as
- * of sched_workload_add(). Likewise bounded, and changes nothing. */
+ * basis VICTIMS, `takes` and, as holders, who gives way where others make room for it. -EEXIST,
+ * -ENOENT and -EINVAL as of sched_workload_add(). Likewise bounded, and changes nothing. */
 int sched_explain_new(struct sched *s, const struct sched_workload *w, int64_t now_ms,
                       struct sched_explanation *ret_explanation);
 /* The reason and the position alone, for lists: a fraction of the cost. It does not look ahead:

@@ -123,6 +123,8 @@ static const char *holders_heading(struct json_object *x)
         return "Who uses that guarantee";
     if (waits_for(x, "held") || waits_for(x, "stopping"))
         return "Who has to stop";
+    if (waits_for(x, "none"))
+        return "Who would give way";
     return "Who holds what it needs";
 }
 

@@ -20,6 +20,8 @@
 #include "sched/gang.h"
 #include "sched/world.h"
 
+struct victims;
+
 struct asking {
     struct sched *s;
     struct workload *w;
@@ -54,6 +56,8 @@ void explain_free(const struct asking *a);
 void explain_holders(const struct asking *a);
 /* For a promise: who has to stop for it. Without one: who stops where it could run. */
 void explain_leavers(const struct asking *a);
+/* Who would give way, with what each would lose of GPUs. */
+void explain_victims(const struct asking *a, const struct victims *v);
 /* How many tasks of the gang fit now, without evicting anybody. */
 void explain_fitting(const struct asking *a);
 /* The level that is in the way, and its domain that holds most of the gang. */
@@ -67,7 +71,7 @@ void explain_windows(const struct asking *a);
 
 /* How much less would start it now: e->less, less_tasks, takes. */
 void explain_less(struct asking *a);
-/* Would it start by evicting or moving others? e->takes. */
+/* Would it start by evicting or moving others? e->takes, and who would give way in e->holders. */
 bool explain_force(struct asking *a);
 /* Is maintenance in the way: would it start now if only its run were short enough? */
 bool explain_shorter(struct asking *a);

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "sched/evict.h"
 #include "sched/fit.h"
 #include "sched/node.h"
 #include "sched/place.h"
@@ -209,6 +210,28 @@ void explain_leavers(const struct asking *a)
             if (&v->tasks[first] == t)
                 holder_enter(a->e, v, sum);
         }
+}
+
+/* Of W, among the victims from the first on that is its. */
+static int64_t lost_by(const struct victims *v, const struct workload *w, size_t first)
+{
+    int64_t sum = 0;
+    for (size_t i = first; i < v->list.len; i++)
+        if (v->list.items[i].w == w)
+            sum += w->tasks[v->list.items[i].task].gpu_milli;
+    return sum;
+}
+
+void explain_victims(const struct asking *a, const struct victims *v)
+{
+    for (size_t i = 0; a->e->resource == SCHED_GPU_MILLI && i < v->list.len; i++) {
+        const struct workload *w = v->list.items[i].w;
+        size_t first = 0;
+        while (v->list.items[first].w != w)
+            first++;
+        if (first == i)
+            holder_enter(a->e, w, lost_by(v, w, first));
+    }
 }
 
 /* ---- gangs and domains ------------------------------------------------------------------- */

@@ -140,6 +140,8 @@ static bool starts_by_force(struct trial *t, struct workload *w, const struct ga
     t->takes = 0;
     for (size_t i = 0; !moves && i < victims.list.len; i++)
         t->takes += victims.list.items[i].w->tasks[victims.list.items[i].task].gpu_milli;
+    if (!moves && w == t->a->w && t->a->fresh)
+        explain_victims(t->a, &victims);
     move_plan_done(&plan);
     victims_done(&victims);
     return evicts || moves;

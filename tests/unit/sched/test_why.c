@@ -629,6 +629,8 @@ static void test_what_would_become_of_it(void **state)
     e = foresee(&w, (struct job){.team = 2, .gpu_milli = 3000});
     assert_int_equal(e.reason, SCHED_REASON_NONE);
     assert_int_equal(e.takes, 3000);
+    assert_int_equal(e.holder_count, 1);
+    assert_int_equal(e.holder_amount[0], 3000);
     e = foresee(&w, (struct job){.team = 2, .gpu_milli = 2000, .firm = true});
     assert_int_equal(e.reason, SCHED_REASON_NO_CAPACITY);
     e = foresee(&w, (struct job){.team = 1, .gpu_milli = 1000, .gpu_type = "A100"});
