@@ -506,6 +506,14 @@ static void explain_waiting(struct asking *a)
     }
 }
 
+void explain_catch_up(struct sched *s, int64_t now_ms)
+{
+    if (now_ms > s->now_ms)
+        s->now_ms = now_ms;
+    past_advance(s);
+    share_refresh(s);
+}
+
 enum asked_how { ASKED_IN_FULL, ASKED_BRIEFLY, ASKED_FRESH };
 
 static int explain(struct sched *s, uint64_t workload, int64_t now_ms, enum asked_how how,
@@ -516,10 +524,7 @@ static int explain(struct sched *s, uint64_t workload, int64_t now_ms, enum aske
         return -ENOENT;
     if (w->count[TASK_PENDING] + w->count[TASK_HELD] + w->count[TASK_LEAVING] == 0)
         return -EINVAL;
-    if (now_ms > s->now_ms)
-        s->now_ms = now_ms;
-    past_advance(s);
-    share_refresh(s);
+    explain_catch_up(s, now_ms);
     struct asking a = {
         .s = s, .w = w, .brief = how == ASKED_BRIEFLY, .fresh = how == ASKED_FRESH, .e = e};
     bool startable = gang_next(w->group->job, w, &a.gang);

@@ -40,6 +40,8 @@ static inline int64_t explain_max(int64_t a, int64_t b)
 
 /* ---- explain.c --------------------------------------------------------------------------- */
 
+/* What has happened since is part of what is asked about: time, past use, shares. */
+void explain_catch_up(struct sched *s, int64_t now_ms);
 /* sched_explain() of what no turn has seen yet. */
 int explain_fresh(struct sched *s, uint64_t workload, int64_t now_ms,
                   struct sched_explanation *ret_explanation);

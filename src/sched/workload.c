@@ -13,6 +13,7 @@
 #include "sched/queue.h"
 #include "sched/refuse.h"
 #include "sched/shape.h"
+#include "sched/share.h"
 #include "sched/task.h"
 #include "sched/team.h"
 
@@ -262,12 +263,14 @@ int sched_workload_add(struct sched *s, const struct sched_workload *w,
     return 0;
 }
 
-/* It is there while it is asked about. What remembers the past hears nothing of it. */
+/* It is there while it is asked about, and then shares are what they were. What remembers the past
+ * hears nothing of it. */
 int sched_explain_new(struct sched *s, const struct sched_workload *w, int64_t now_ms,
                       struct sched_explanation *ret_explanation)
 {
     struct sched_workload probe = *w;
     struct workload *new;
+    explain_catch_up(s, now_ms);
     uint64_t epoch = s->outside_epoch;
     bool retry = s->retry;
     probe.accepted = true;
@@ -278,6 +281,7 @@ int sched_explain_new(struct sched *s, const struct sched_workload *w, int64_t n
         if (r == 0)
             ret_explanation->level = own_level(w, ret_explanation->level);
         (void)sched_workload_remove(s, w->id);
+        share_refresh(s);
         s->outside_epoch = epoch;
         s->retry = retry;
     }
