@@ -128,8 +128,9 @@ static const struct cli_command verify_command = {
     .description =
         "Runs a task that tries to take more memory of its GPU than its part: it fills the part to "
         "the last byte and then asks for more in every way there is, also from a second process. "
-        "Then it computes all it can for two seconds, and tells how much of the GPU's time it got; "
-        "more than its part is no fault, as what nobody else wants is usable. What happened is "
+        "Then it computes all it can for two seconds, and tells how much of the GPU's time it got "
+        "and whether others wanted it meanwhile: more than its part is no fault, as what nobody "
+        "else wants is usable, but work that the shim does not see is one. What happened is "
         "printed, way by way. Without --gpu, --gpu-memory, --gpus or --mig it is a quarter of a "
         "GPU. With --image it is tried as programs of that image would.\n\n"
         "It does no harm where nothing is enforced: it never asks for more than 64 MiB beyond the "

@@ -48,8 +48,10 @@ def test_where_parts_are_enforced_everything_holds():
         # Alone it has the device, which is no fault.
         equal(device["computing_part"], 0.25)
         expect(device["computing_got"] > 0.35, f"{device}")
+        equal((device["computing_contended"], device["computing_unseen"]), (0, False))
 
         text = server.allot("gpu", "verify", "--gpu-memory", "1GiB")
+        expect(": alone, what nobody else wants is usable\n" in text.stdout, text.stdout)
         expect(text.stdout.endswith("held: no way gave more memory than the part\n"), text.stdout)
 
         # A part of each of two; and whole ones, which have nothing to hold.
@@ -93,6 +95,19 @@ while True:
         equal((code, said["verdict"]), (0, "held"), f"{said}")
         # A quarter, as the other one wants the rest; alone it is all.
         expect(0.05 < said["devices"][0]["computing_got"] < 0.5, f"{said}")
+        expect(said["devices"][0]["computing_contended"] > 0.2, f"{said}")
+
+
+def test_what_goes_past_the_shim_is_noticed():
+    # The driver itself is found first, and nothing is preloaded.
+    with Server(simulate="1xH100") as server:
+        past = server.submit(team="default", gpu=0.25, command=["sh", "-c", """
+ln -s /run/allot/gpu/libcuda.so $HOME/libcuda.so.1
+LD_PRELOAD= LD_LIBRARY_PATH=$HOME exec /run/allot/gpu/verify $0""", "--json"])["id"]
+        server.wait_state(past, "failed")
+        device, = json.loads(server.allot("logs", str(past)).stdout)["devices"]
+        equal((device["verdict"], device["computing_unseen"]), ("not enforced", True), f"{device}")
+        expect(device["beyond"] > 0, f"{device}")
 
 
 def test_a_node_without_the_shim_is_caught():
@@ -110,6 +125,7 @@ def test_a_node_without_the_shim_is_caught():
             expect(0 < device["beyond"] <= 64 << 20, f"{device}")
             equal([(w["way"], w["result"]) for w in device["ways"]],
                   [(w, "given") for w in WAYS[:-1]] + [(WAYS[-1], "not tried")])
+            expect("computing_got" in device and "computing_contended" not in device, f"{device}")
             text = server.allot("gpu", "verify", check=False)
             equal(text.stdout.splitlines()[-1],
                   f"not enforced: {device['beyond']} bytes beyond the part")

@@ -4,11 +4,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
-#include "share/call.h"
 #include "share/ledger.h"
+#include "share/look.h"
 #include "share/nvml/nvml.h"
 
 #define UUID_TEXT 96
@@ -19,43 +17,17 @@
 static const struct share_counters *counters;
 static _Atomic(const struct share_limits *) known_limits; /* written after `counters` */
 
-static void map_region(const int fds[2])
-{
-    const size_t bytes[] = {sizeof(struct share_limits), sizeof(struct share_counters)};
-    void *maps[2];
-    const struct share_limits *limits;
-
-    for (int i = 0; i < 2; i++)
-        maps[i] = mmap(NULL, bytes[i], PROT_READ, MAP_SHARED, fds[i], 0);
-    limits = maps[0];
-    if (maps[0] != MAP_FAILED && maps[1] != MAP_FAILED && limits->magic == SHARE_MAGIC &&
-        limits->version == SHARE_VERSION && limits->device_count <= SHARE_DEVICES) {
-        counters = maps[1];
-        atomic_store_explicit(&known_limits, limits, memory_order_release);
-        return;
-    }
-    for (int i = 0; i < 2; i++)
-        if (maps[i] != MAP_FAILED)
-            munmap(maps[i], bytes[i]);
-}
-
 /* NULL: no agent answers; the next call asks again. */
 static const struct share_limits *look_at_limits(void)
 {
     const struct share_limits *limits = atomic_load_explicit(&known_limits, memory_order_acquire);
-    struct share_welcome welcome;
-    int fds[2], fd;
+    struct share_view view;
 
-    if (limits)
+    if (limits || share_look(&view) < 0)
         return limits;
-    fd = share_call(SHARE_LOOK, &welcome, fds);
-    if (fd < 0)
-        return NULL;
-    map_region(fds);
-    close(fds[0]);
-    close(fds[1]);
-    close(fd);
-    return atomic_load_explicit(&known_limits, memory_order_acquire);
+    counters = view.counters;
+    atomic_store_explicit(&known_limits, view.limits, memory_order_release);
+    return view.limits;
 }
 
 /* ---- a device of it ------------------------------------------------------------------------- */

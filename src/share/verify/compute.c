@@ -2,11 +2,14 @@
 /*
  * One kernel, many times. How long it takes is the least that a batch of it ever took, which is one
  * that nobody interrupted; how much of the device's time the process had, how many it finished.
+ * Whether others want the device, the agent tells: it gives slices only then.
  *
  * The kernel is one thread that counts. It is PTX, which the driver compiles for its device.
  */
+#include <stdatomic.h>
 #include <time.h>
 
+#include "share/look.h"
 #include "share/verify/verify.h"
 
 #define ROUNDS 50000             /* of the kernel: some hundred microseconds */
@@ -74,9 +77,47 @@ static cu_result least(const struct driver *d, struct cu_function *f, int count,
     return r;
 }
 
-static cu_result measure(const struct driver *d, struct cu_function *f, int *ret_milli)
+/* ---- what the agent says --------------------------------------------------------------------- */
+
+struct witness {
+    struct share_view view;
+    int device; /* of it; -1: there is no agent, or it does not know the device */
+    uint64_t submits;
+};
+
+/* A number that changes with each piece of work that the shim lets to a device of the task. */
+static uint64_t submits(const struct share_view *view)
 {
-    int64_t batch_ns, ns, begun, elapsed = 0, batches = 0;
+    uint64_t sum = 0;
+
+    for (int i = 0; i < SHARE_SLOTS; i++)
+        sum += atomic_load(&view->counters->slots[i].submits);
+    return sum;
+}
+
+static struct witness witness_call(const struct trial *t)
+{
+    struct witness w = {.device = -1};
+
+    if (share_look(&w.view) < 0)
+        return w;
+    w.device = share_look_device(&w.view, t->uuid.bytes);
+    w.submits = submits(&w.view);
+    return w;
+}
+
+static bool is_contended(const struct witness *w)
+{
+    return w->device >= 0 &&
+           atomic_load(&w->view.limits->devices[w->device].slice_end_ns) != SHARE_NO_SLICE;
+}
+
+/* ---- measuring ------------------------------------------------------------------------------- */
+
+static cu_result measure(const struct driver *d, struct cu_function *f, const struct witness *w,
+                         struct trial *t)
+{
+    int64_t batch_ns, ns, begun, elapsed = 0, batches = 0, contended_ns = 0;
     int count = 1;
     cu_result r = least(d, f, count, &batch_ns);
 
@@ -87,15 +128,19 @@ static cu_result measure(const struct driver *d, struct cu_function *f, int *ret
         r = run(d, f, count, &ns);
         if (ns < batch_ns)
             batch_ns = ns;
+        if (is_contended(w))
+            contended_ns += ns;
         batches++;
         elapsed = now_ns() - begun;
     }
-    if (r == CU_OK)
-        *ret_milli = (int)(batches * batch_ns / (elapsed / 1000));
+    if (r == CU_OK) {
+        t->got_milli = (int)(batches * batch_ns / (elapsed / 1000));
+        t->contended_milli = w->device < 0 ? -1 : (int)(contended_ns / (elapsed / 1000));
+    }
     return r;
 }
 
-cu_result compute_try(const struct driver *d, int *ret_milli)
+static cu_result try(const struct driver *d, const struct witness *w, struct trial *t)
 {
     struct cu_module *module;
     struct cu_function *f;
@@ -109,7 +154,15 @@ cu_result compute_try(const struct driver *d, int *ret_milli)
         return r;
     r = d->cuModuleGetFunction(&f, module, "count");
     if (r == CU_OK)
-        r = measure(d, f, ret_milli);
+        r = measure(d, f, w, t);
     d->cuModuleUnload(module);
     return r;
+}
+
+void compute_try(const struct driver *d, struct trial *t)
+{
+    struct witness w = witness_call(t);
+
+    t->compute_error = try(d, &w, t);
+    t->unseen = t->compute_error == CU_OK && w.device >= 0 && submits(&w.view) == w.submits;
 }

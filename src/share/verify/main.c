@@ -137,8 +137,11 @@ static void try_device(const struct driver *d, struct trial *t)
         t->verdict = VERDICT_WHOLE;
     else
         try_memory(d, t);
-    if (t->verdict == VERDICT_HELD || t->verdict == VERDICT_BROKEN)
-        t->compute_error = compute_try(d, &t->got_milli);
+    if (t->verdict != VERDICT_HELD && t->verdict != VERDICT_BROKEN)
+        return;
+    compute_try(d, t);
+    if (t->unseen)
+        t->verdict = VERDICT_BROKEN;
 }
 
 static int verify(bool json)

@@ -5,6 +5,7 @@
 #include "share/verify/verify.h"
 
 #define GIB 1073741824.0
+#define WHOLE_MILLI 1000
 #define NOISE_MILLI 50 /* of a measured share */
 
 static const char *const words[] = {[VERDICT_HELD] = "held",
@@ -64,22 +65,32 @@ static bool is_computing_known(const struct trial *t)
     return t->answer_count > 0 && t->compute_error == CU_OK;
 }
 
-/* More than the part is no fault: what nobody else wants is usable. */
-static const char *judge_computing(const struct trial *t)
+/* More than the part is no fault of a device that others do not want all the time. */
+static void print_judgement(const struct trial *t)
 {
-    return t->got_milli <= t->part_milli + NOISE_MILLI
-               ? "within the part"
-               : "nobody else wanted the rest, or nothing shares it by parts";
+    bool more = t->got_milli > t->part_milli + NOISE_MILLI;
+
+    if (t->unseen)
+        printf("PAST THE SHIM, which saw nothing of it\n");
+    else if (t->contended_milli < 0)
+        printf("nothing here shares it by parts, or tells who wants it\n");
+    else if (t->contended_milli < NOISE_MILLI)
+        printf("alone, what nobody else wants is usable\n");
+    else if (t->contended_milli > WHOLE_MILLI - NOISE_MILLI)
+        printf("contended, %s\n", more ? "more than the part" : "within the part");
+    else
+        printf("contended %d %% of the time\n", t->contended_milli / 10);
 }
 
 static void print_computing(const struct trial *t)
 {
-    if (!is_computing_known(t))
+    if (!is_computing_known(t)) {
         printf("  %-16s not tried (the driver answers %d)\n", "computing", t->compute_error);
-    else
-        printf("  %-16s %d.%d %% of the device's time, the part is %d.%d %%: %s\n", "computing",
-               t->got_milli / 10, t->got_milli % 10, t->part_milli / 10, t->part_milli % 10,
-               judge_computing(t));
+        return;
+    }
+    printf("  %-16s %d.%d %% of the device's time, the part is %d.%d %%: ", "computing",
+           t->got_milli / 10, t->got_milli % 10, t->part_milli / 10, t->part_milli % 10);
+    print_judgement(t);
 }
 
 static void print_trial(const struct trial *t)
@@ -106,11 +117,12 @@ static void print_trial(const struct trial *t)
 static void print_verdict(const struct trial *trials, int count, const char *reason)
 {
     uint64_t beyond = 0;
-    bool lost = false;
+    bool lost = false, unseen = false;
 
     for (int i = 0; i < count; i++) {
         beyond += trials[i].beyond;
         lost |= trials[i].lost;
+        unseen |= trials[i].unseen;
     }
     switch (verdict_of(trials, count)) {
     case VERDICT_HELD:
@@ -127,6 +139,8 @@ static void print_verdict(const struct trial *trials, int count, const char *rea
             printf("not enforced: %" PRIu64 " bytes beyond the part\n", beyond);
         if (lost)
             printf("not as promised: memory that was freed did not come back\n");
+        if (unseen)
+            printf("not enforced: computing went past the shim\n");
         break;
     }
 }
@@ -164,6 +178,18 @@ static void json_answers(const struct trial *t)
     printf("]");
 }
 
+static void json_computing(const struct trial *t)
+{
+    if (!is_computing_known(t))
+        return;
+    printf("\"computing_part\":%d.%03d,\"computing_got\":%d.%03d,", t->part_milli / WHOLE_MILLI,
+           t->part_milli % WHOLE_MILLI, t->got_milli / WHOLE_MILLI, t->got_milli % WHOLE_MILLI);
+    if (t->contended_milli >= 0)
+        printf("\"computing_contended\":%d.%03d,\"computing_unseen\":%s,",
+               t->contended_milli / WHOLE_MILLI, t->contended_milli % WHOLE_MILLI,
+               t->unseen ? "true" : "false");
+}
+
 static void json_trial(const struct trial *t)
 {
     char uuid[48];
@@ -180,9 +206,7 @@ static void json_trial(const struct trial *t)
     json_bytes("beyond", t->beyond);
     json_answers(t);
     printf(",\"lost\":%s,", t->lost ? "true" : "false");
-    if (is_computing_known(t))
-        printf("\"computing_part\":0.%03d,\"computing_got\":%d.%03d,", t->part_milli,
-               t->got_milli / 1000, t->got_milli % 1000);
+    json_computing(t);
     json_text("verdict", words[t->verdict]);
     if (t->verdict == VERDICT_UNTESTED) {
         printf(",");

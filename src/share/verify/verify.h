@@ -10,8 +10,9 @@
  *
  * It does no harm where nothing is enforced: of a device it never asks for more than VERIFY_EXTRA
  * bytes beyond the part, and gives those back at once. (What a context takes is not asked for.)
- * Computing has no limit that could be broken, as a part that nobody else wants is usable: what the
- * task got of a device's time while it wanted all of it is measured and said.
+ * Of computing a task may have more than its part, as what nobody else wants is usable: what it got
+ * of a device's time while it wanted all of it is measured, and said together with whether others
+ * wanted it, too. Not enforced is what the shim has not seen.
  *
  *     main.c     the command line, the devices one after the other, the verdict
  *     driver.c   the driver as any program finds it: libcuda.so.1, nothing of ours
@@ -118,15 +119,7 @@ struct way {
 
 extern const struct way verify_ways[]; /* ends with a NULL name */
 
-/* ---- compute.c ------------------------------------------------------------------------------- */
-
-/*
- * Keeps the current context's device busy for two seconds. RET_MILLI: thousandths of that time in
- * which kernels of this process ran. An error of the driver: it could not be tried.
- */
-cu_result compute_try(const struct driver *d, int *ret_milli);
-
-/* ---- report.c -------------------------------------------------------------------------------- */
+/* ---- what was found -------------------------------------------------------------------------- */
 
 enum verdict { VERDICT_HELD, VERDICT_WHOLE, VERDICT_UNTESTED, VERDICT_BROKEN };
 
@@ -145,13 +138,23 @@ struct trial {
     uint64_t beyond;      /* the most that it held, when it should have been refused */
     struct answer answers[VERIFY_WAYS];
     int answer_count;
-    bool lost; /* what was freed did not come back */
+    bool lost;               /* what was freed did not come back */
     int part_milli;          /* of its time that is the task's */
     int got_milli;           /* of it that it got, wanting all */
+    int contended_milli;     /* of it that others wanted, too; negative: nothing tells */
+    bool unseen;             /* the shim stands before the driver, and saw nothing of it */
     cu_result compute_error; /* why that is not known, or CU_OK */
     enum verdict verdict;
     char reason[200]; /* of VERDICT_UNTESTED */
 };
+
+/* ---- compute.c ------------------------------------------------------------------------------- */
+
+/* Keeps the device of T, which is the current context's, busy for two seconds, and sets what T has
+ * of computing. */
+void compute_try(const struct driver *d, struct trial *t);
+
+/* ---- report.c -------------------------------------------------------------------------------- */
 
 /* Prints TRIALS; COUNT 0: nothing could be tested, for REASON. Returns the exit status. */
 int report(const struct trial *trials, int count, const char *reason, bool json);
