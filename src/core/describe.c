@@ -66,12 +66,12 @@ static void describe_task(struct core *core, const struct core_workload *w, int3
     strbuf_addf(out,
                 "  task %d %s attempt %d node %" PRIu64 " milli %d held %" PRId64
                 " started %" PRId64 " ended %" PRId64 " code %d signal %d sched %d %d %" PRIu64
-                " allocation %" PRIu64 " from %" PRId64 " of %" PRId64 " asleep %d earlier %" PRId64
-                " on",
+                " allocation %" PRIu64 " from %" PRId64 " of %" PRId64
+                " asleep %d, to be %d, earlier %" PRId64 " on",
                 index, model_task_state_name(t->state), t->attempt, t->node ? t->node->row.id : 0,
                 t->gpu_milli, t->held_until_ms, t->started_ms, t->ended_ms, t->exit_code,
                 t->exit_signal, known, (int)state, node, t->allocation.id, t->allocation.start_ms,
-                t->allocation.memory_bytes, w->asleep, t->known_base_ns);
+                t->allocation.memory_bytes, w->asleep, core_suspend_wanted(w), t->known_base_ns);
     for (int32_t i = 0; i < t->device_count; i++)
         strbuf_addf(out, " %u", t->devices[i]);
     strbuf_addc(out, '\n');

@@ -96,6 +96,7 @@ struct core_workload {
     int64_t extended_ms;                   /* until then it may be idle */
     uint8_t idle_step;                     /* 1, 2: warned; 3: acted upon */
     int64_t idle_told_ms;                  /* when idle_step was reached */
+    int32_t suspend_attempt;               /* somebody asked for it to be suspended: 1 + attempt */
     bool asleep;                           /* the scheduler knows it in two parts; see suspend.c */
     int32_t restarts, failures, refusals;
     int32_t running, ended; /* tasks that hold devices; tasks in a final state */
@@ -384,6 +385,8 @@ bool core_suspend_try(struct core *core, struct core_workload *w);
 bool core_suspend_evict(struct core *core, struct core_workload *w, const struct sched_decision *d);
 /* At start-up: is what W, of which a task lives, holds on devices to lie in host memory? */
 bool core_suspend_wanted(const struct core_workload *w);
+/* Which workloads are to be suspended, as somebody has been told; after the workloads. */
+int core_suspend_load_wishes(struct core *core, struct err *err);
 /* What the engine reports of its task. */
 void core_suspend_suspended(struct core *core, struct core_workload *w,
                             const struct engine_event *event);

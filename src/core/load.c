@@ -260,6 +260,8 @@ int core_load_state(struct core *core, struct err *err)
     if (r == 0)
         r = core_idle_load(core, err);
     if (r == 0)
+        r = core_suspend_load_wishes(core, err);
+    if (r == 0)
         r = store->each_live_task(ctx, load_task, &l, err);
     if (r == 0)
         r = store->each_open_allocation(ctx, load_allocation, &l, err);

@@ -17,6 +17,7 @@
 #include "core/internal.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -24,6 +25,7 @@
 #include "base/qty.h"
 #include "core/convert.h"
 
+#define META_SUSPENDING "suspending"
 #define HOST_PART (UINT64_C(1) << 62) /* of the scheduler's ids: what stays on the node */
 
 uint64_t core_suspend_owner(uint64_t id)
@@ -38,6 +40,61 @@ bool core_suspend_possible(const struct core_shape *shape)
 
     return m->task_count == 1 && (q->device_count > 0 || q->mig_count > 0) &&
            (m->handling == MODEL_SUSPEND || m->kind == MODEL_NOTEBOOK);
+}
+
+/* ---- wishes ---------------------------------------------------------------------------------- */
+
+/* Somebody has been told that this attempt will be suspended. */
+static bool is_wished(const struct core_workload *w)
+{
+    return w->tasks && w->state == MODEL_WORKLOAD_RUNNING &&
+           w->tasks[0].state == MODEL_TASK_RUNNING &&
+           w->suspend_attempt == w->tasks[0].attempt + 1;
+}
+
+/* A wish is durable before it is answered: a server that is killed carries it on. */
+static void set_wish(struct core *core, struct core_workload *w, bool wished)
+{
+    struct store_txn *txn = core_journal_txn(core);
+    int32_t attempt = wished ? w->tasks[0].attempt + 1 : 0;
+    _cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
+    const char *list;
+    size_t it = 0;
+
+    if (w->suspend_attempt == attempt)
+        return;
+    w->suspend_attempt = attempt;
+    while ((w = map_next(&core->workloads, &it)) != NULL)
+        if (is_wished(w))
+            strbuf_addf(&text, "%" PRIu64 " %" PRId32 "\n", w->id, w->suspend_attempt);
+    list = arena_strdup(&txn->arena, strbuf_str(&text));
+    core_journal_op(txn,
+                    &(struct store_op){.kind = STORE_PUT_META, .meta = {META_SUSPENDING, list}});
+}
+
+int core_suspend_load_wishes(struct core *core, struct err *err)
+{
+    const char *text = NULL;
+    int r = core->ports.store->get_meta(core->ports.store_ctx, META_SUSPENDING, &core->turn, &text,
+                                        err);
+
+    if (r < 0 || text == NULL)
+        return r == -ENOENT ? 0 : r;
+    while (*text) {
+        char *end;
+        uint64_t id = strtoull(text, &end, 10);
+        struct core_workload *w = map_get(&core->workloads, id);
+        long attempt = strtol(end, &end, 10);
+
+        if (*end != '\n') {
+            log_error("what is stored of workloads to be suspended cannot be read: they run on");
+            return 0;
+        }
+        if (w)
+            w->suspend_attempt = (int32_t)attempt;
+        text = end + 1;
+    }
+    return 0;
 }
 
 /* ---- the scheduler's view -------------------------------------------------------------------- */
@@ -323,7 +380,7 @@ bool core_suspend_evict(struct core *core, struct core_workload *w, const struct
 
 bool core_suspend_wanted(const struct core_workload *w)
 {
-    return w->asleep ||
+    return w->asleep || is_wished(w) ||
            (w->tasks[0].state == MODEL_TASK_STOPPING && w->state != MODEL_WORKLOAD_STOPPING &&
             w->shape->model->handling == MODEL_SUSPEND && core_suspend_possible(w->shape));
 }
@@ -355,6 +412,7 @@ void core_suspend_suspended(struct core *core, struct core_workload *w,
         return; /* it is being stopped anyway; or this is known */
     if (core_timeline(core, event->boot_ms) <= t->allocation.start_ms)
         return; /* that was before it had its devices again */
+    set_wish(core, w, false);
     if (!fall_asleep(core, w, event->host_bytes,
                      gave_way   ? w->message ? w->message : "gave way"
                      : starting ? "its devices have no room for it"
@@ -380,6 +438,7 @@ void core_suspend_resumed(struct core *core, struct core_workload *w,
         core_record_workload(core, w);
         core_record_workload_event(core, w, 0, MODEL_EVENT_RESUMED, NULL, "it has its GPUs again");
     } else if (event->message) {
+        set_wish(core, w, false);
         core_workload_set_message(w, "could not be suspended: %s", event->message);
         core_record_workload(core, w);
         core_record_workload_event(core, w, 0, MODEL_EVENT_RESUMED, NULL, "%s", w->message);
@@ -462,6 +521,7 @@ int core_command_suspend(struct core *core, struct core_command *c)
                                                 .team = w->team->row.name,
                                                 .actor = c->actor.name,
                                                 .message = "is to be suspended"});
+        set_wish(core, w, true);
         core_journal_effect(core, EFFECT_SUSPEND, intent, NULL, 0);
     }
     c->ret_state = w->state;

@@ -165,6 +165,18 @@ static void test_who_gives_way_is_suspended_over_a_crash(void **state)
     assert_int_equal(suspended_in(lines), 1);
 }
 
+/* The server dies when it has answered, before it has told the engine: the wish is stored. */
+static void test_who_is_to_be_suspended_is_so_over_a_crash(void **state)
+{
+    static const char *const lines[] = {NODE("1"), TEAM,
+                                        "commit",  SUBMIT("0", "training", "gpus-1", "notebook"),
+                                        "rest",    "suspend w=0",
+                                        "commit",  "crash at=during calls=0 reboot=no",
+                                        "rest",    NULL};
+
+    assert_int_equal(suspended_in(lines), 1);
+}
+
 /* Suspended it would keep what the other one needs. */
 static void test_who_gives_way_for_its_cpu_is_stopped(void **state)
 {
@@ -290,6 +302,7 @@ int main(void)
         cmocka_unit_test(test_a_file_names_the_line_at_fault),
         cmocka_unit_test(test_a_line_without_end_is_refused),
         cmocka_unit_test(test_who_gives_way_is_suspended_over_a_crash),
+        cmocka_unit_test(test_who_is_to_be_suspended_is_so_over_a_crash),
         cmocka_unit_test(test_who_gives_way_for_its_cpu_is_stopped),
         cmocka_unit_test(test_who_is_moved_is_not_suspended),
         cmocka_unit_test(test_what_stands_later_in_a_plan_counts),
