@@ -494,7 +494,8 @@ static void open_allocation(struct history_judge *j, const struct model_allocati
     struct jworkload *w = map_get(&j->workloads, row->workload);
     struct jnode *n = map_get(&j->nodes, row->node);
     size_t size = (size_t)row->device_count * sizeof(*row->devices);
-    bool asleep = w && row->device_count == 0 && w->request != w->asleep;
+    bool asleep = w && row->device_count == 0 && w->request != w->asleep, wakes;
+    struct amounts fresh;
     struct jallocation *a;
 
     if (w == NULL || n == NULL || row->task < 0 || row->task >= w->task_count) {
@@ -502,6 +503,7 @@ static void open_allocation(struct history_judge *j, const struct model_allocati
               (ull)row->workload, row->task, (ull)row->node);
         return;
     }
+    wakes = w->tasks[row->task].how == MODEL_RELEASE_RESUMED;
     check_start(j, w, n, row, asleep);
     if (!take(j, w, n, row, asleep))
         return;
@@ -520,7 +522,10 @@ static void open_allocation(struct history_judge *j, const struct model_allocati
     count_type(j, w->team, n->type, a->charge.v[MODEL_GPU_MILLI], !w->preemptible, 1);
     if (asleep)
         return; /* that is no start */
-    check_gates(j, w, &a->charge);
+    fresh = a->charge;
+    if (wakes) /* its CPU and memory have stayed with it */
+        fresh.v[MODEL_CPU_MILLI] = fresh.v[MODEL_MEMORY_BYTES] = 0;
+    check_gates(j, w, &fresh);
     if (a->charge.v[MODEL_GPU_MILLI] > 0)
         check_type(j, w, n->type);
 }

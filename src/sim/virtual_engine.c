@@ -140,10 +140,8 @@ static void report_node(struct virtual_engine *e, uint32_t index)
 static void deliver(struct virtual_engine *e, const struct mail *m)
 {
     const struct vtask *t = find(e, m->key);
-    struct engine_event event = {.kind = m->kind,
-                                 .boot_ms = m->boot_ms,
-                                 .past_boot = m->past_boot,
-                                 .ran_ms = m->ran_ms};
+    struct engine_event event = {
+        .kind = m->kind, .boot_ms = m->boot_ms, .past_boot = m->past_boot, .ran_ms = m->ran_ms};
 
     /* A repeated one may arrive when the task is forgotten: that cannot be told from silence. */
     if (t == NULL || e->host.event == NULL)
@@ -370,11 +368,12 @@ static void ve_forget(void *engine, const char *intent)
         drop(e, t);
 }
 
-/* T is in sight of core again, which knows that it is ASLEEP if it KNOWS. */
-static void go_on_sleeping(struct virtual_engine *e, struct vtask *t, bool knows)
+/* T is in sight of core again. */
+static void go_on_sleeping(struct virtual_engine *e, struct vtask *t)
 {
-    if (t->to_sleep != (t->sleep == ASLEEP) || (t->to_sleep && !knows))
+    if (t->to_sleep != (t->sleep == ASLEEP) || (t->to_sleep && t->untold))
         vtask_move(e, t);
+    t->untold = false;
     if (t->sleep == ASLEEP)
         vtask_call(e, t);
 }
@@ -394,8 +393,9 @@ static void answer_for(struct virtual_engine *e, const struct engine_intent *int
     if (t == NULL || t->phase != PHASE_RUNNING)
         return;
     t->to_sleep = intent->suspended;
+    t->untold = intent->state != MODEL_TASK_SUSPENDED;
     if (in_sight(e, t))
-        go_on_sleeping(e, t, intent->state == MODEL_TASK_SUSPENDED);
+        go_on_sleeping(e, t);
 }
 
 static void ve_reconcile(void *engine, const struct engine_intent *intents, size_t count)
@@ -492,7 +492,7 @@ static void seen_again(struct virtual_engine *e, struct vtask *t)
     if (t->phase == PHASE_RUNNING)
         post(e, ENGINE_STARTED, t);
     if (t->phase == PHASE_RUNNING)
-        go_on_sleeping(e, t, true);
+        go_on_sleeping(e, t);
     if (t->stop_grace_ms >= 0)
         ask_to_stop(e, t, t->stop_grace_ms);
     t->stop_grace_ms = -1;

@@ -43,6 +43,7 @@ struct vtask {
     bool suspendable;
     enum sleep sleep;
     bool to_sleep;       /* as core wants it */
+    bool untold; /* a server that was started anew does not know that it sleeps */
     bool calls;          /* its program waits for the devices */
     int64_t slept_ms;    /* ASLEEP since then */
     int64_t host_bytes;  /* of what it holds on devices */
