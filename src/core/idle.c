@@ -13,14 +13,10 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 
-#include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/qty.h"
 
-#define META_EXTENDED "extended"
 #define WARN_FIRST_MS INT64_C(900000) /* before it is acted upon; at most half of the time */
 #define WARN_LAST_MS INT64_C(300000)  /* at most a fifth of it */
 #define EXTEND_MAX_MS (INT64_C(30) * 24 * 3600 * 1000)
@@ -174,45 +170,23 @@ void core_idle_seen(struct core *core, struct core_workload *w, const struct eng
 
 /* ---- more time ------------------------------------------------------------------------------- */
 
-static void store_extensions(struct core *core)
+static int64_t extension_of(const struct core *core, const struct core_workload *w)
 {
-    struct store_txn *txn = core_journal_txn(core);
-    _cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
-    struct core_workload *w;
-    size_t it = 0;
-
-    while ((w = map_next(&core->workloads, &it)) != NULL)
-        if (w->extended_ms > core->now_ms)
-            strbuf_addf(&text, "%" PRIu64 " %" PRId64 "\n", w->id, w->extended_ms);
-    core_journal_op(
-        txn,
-        &(struct store_op){.kind = STORE_PUT_META,
-                           .meta = {META_EXTENDED, arena_strdup(&txn->arena, strbuf_str(&text))}});
+    return w->extended_ms > core->now_ms ? w->extended_ms : 0;
 }
+
+static void set_extension(struct core_workload *w, int64_t until_ms)
+{
+    w->extended_ms = until_ms;
+}
+
+static const struct core_note extensions = {
+    "extended", extension_of, set_extension,
+    "what is stored of extensions cannot be read: they are over"};
 
 int core_idle_load(struct core *core, struct err *err)
 {
-    const char *text = NULL;
-    int r =
-        core->ports.store->get_meta(core->ports.store_ctx, META_EXTENDED, &core->turn, &text, err);
-
-    if (r < 0 || text == NULL)
-        return r == -ENOENT ? 0 : r;
-    while (*text) {
-        char *end;
-        uint64_t id = strtoull(text, &end, 10);
-        struct core_workload *w = map_get(&core->workloads, id);
-        int64_t until_ms = strtoll(end, &end, 10);
-
-        if (*end != '\n') {
-            log_error("what is stored of extensions cannot be read: they are over");
-            return 0;
-        }
-        if (w)
-            w->extended_ms = until_ms;
-        text = end + 1;
-    }
-    return 0;
+    return core_note_load(core, &extensions, err);
 }
 
 int core_command_extend(struct core *core, struct core_command *c)
@@ -239,7 +213,7 @@ int core_command_extend(struct core *core, struct core_command *c)
                        "more than 30 days cannot be asked for at once");
     w->extended_ms = core->now_ms + c->grace_ms;
     lives(core, w);
-    store_extensions(core);
+    core_note_store(core, &extensions);
     core_record_event(
         core, core_journal_txn(core),
         &(struct model_event){.type = MODEL_EVENT_EXTENDED,

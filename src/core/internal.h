@@ -14,9 +14,9 @@
  * group commit, effects; record.c rows and events; shape.c interning and the scheduler's view;
  * load.c start-up; past.c past use over a restart; access.c who may; team.c, user.c, node.c,
  * submit.c, stop.c, status.c commands; suspend.c workloads that sleep; idle.c such as do nothing;
- * task.c transitions of tasks; workload.c what follows for the workload; report.c engine events;
- * reading.c what drivers say of devices; decide.c scheduler decisions; explain.c; verify.c;
- * describe.c.
+ * note.c numbers of few that are kept; task.c transitions of tasks; workload.c what follows for the
+ * workload; report.c engine events; reading.c what drivers say of devices; decide.c scheduler
+ * decisions; explain.c; verify.c; describe.c.
  */
 #ifndef ALLOT_CORE_INTERNAL_H
 #define ALLOT_CORE_INTERNAL_H
@@ -395,6 +395,22 @@ void core_suspend_resumed(struct core *core, struct core_workload *w,
 void core_suspend_wake(struct core *core, struct core_workload *w);
 /* Does the scheduler know of W, which is suspended, what it should? 0, or -EUCLEAN with WHAT. */
 int core_suspend_verify(struct core *core, const struct core_workload *w, char *what, size_t size);
+
+/* ---- note.c ----------------------------------------------------------------------------- */
+
+/* A number that few workloads have, and that is to outlive the server. */
+struct core_note {
+    const char *key; /* of the store's meta data */
+    int64_t (*of)(const struct core *core, const struct core_workload *w); /* 0 = it has none */
+    void (*set)(struct core_workload *w, int64_t number);
+    const char *unreadable; /* what the log says of the key when it cannot be read */
+};
+
+/* Stores the numbers of all workloads with what else is being stored. */
+void core_note_store(struct core *core, const struct core_note *note);
+/* Sets those that were stored, of workloads that still live. Unreadable ones are told, and are
+ * none. */
+int core_note_load(struct core *core, const struct core_note *note, struct err *err);
 
 /* ---- idle.c ----------------------------------------------------------------------------- */
 

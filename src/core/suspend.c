@@ -17,7 +17,6 @@
 #include "core/internal.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -25,7 +24,6 @@
 #include "base/qty.h"
 #include "core/convert.h"
 
-#define META_SUSPENDING "suspending"
 #define HOST_PART (UINT64_C(1) << 62) /* of the scheduler's ids: what stays on the node */
 
 uint64_t core_suspend_owner(uint64_t id)
@@ -52,49 +50,34 @@ static bool is_wished(const struct core_workload *w)
            w->suspend_attempt == w->tasks[0].attempt + 1;
 }
 
+static int64_t wish_of(const struct core *core, const struct core_workload *w)
+{
+    return is_wished(w) ? w->suspend_attempt : 0;
+}
+
+static void load_wish(struct core_workload *w, int64_t attempt)
+{
+    w->suspend_attempt = (int32_t)attempt;
+}
+
+static const struct core_note wishes = {
+    "suspending", wish_of, load_wish,
+    "what is stored of workloads to be suspended cannot be read: they run on"};
+
 /* A wish is durable before it is answered: a server that is killed carries it on. */
 static void set_wish(struct core *core, struct core_workload *w, bool wished)
 {
-    struct store_txn *txn = core_journal_txn(core);
     int32_t attempt = wished ? w->tasks[0].attempt + 1 : 0;
-    _cleanup_strbuf_ struct strbuf text = STRBUF_INIT;
-    const char *list;
-    size_t it = 0;
 
     if (w->suspend_attempt == attempt)
         return;
     w->suspend_attempt = attempt;
-    while ((w = map_next(&core->workloads, &it)) != NULL)
-        if (is_wished(w))
-            strbuf_addf(&text, "%" PRIu64 " %" PRId32 "\n", w->id, w->suspend_attempt);
-    list = arena_strdup(&txn->arena, strbuf_str(&text));
-    core_journal_op(txn,
-                    &(struct store_op){.kind = STORE_PUT_META, .meta = {META_SUSPENDING, list}});
+    core_note_store(core, &wishes);
 }
 
 int core_suspend_load_wishes(struct core *core, struct err *err)
 {
-    const char *text = NULL;
-    int r = core->ports.store->get_meta(core->ports.store_ctx, META_SUSPENDING, &core->turn, &text,
-                                        err);
-
-    if (r < 0 || text == NULL)
-        return r == -ENOENT ? 0 : r;
-    while (*text) {
-        char *end;
-        uint64_t id = strtoull(text, &end, 10);
-        struct core_workload *w = map_get(&core->workloads, id);
-        long attempt = strtol(end, &end, 10);
-
-        if (*end != '\n') {
-            log_error("what is stored of workloads to be suspended cannot be read: they run on");
-            return 0;
-        }
-        if (w)
-            w->suspend_attempt = (int32_t)attempt;
-        text = end + 1;
-    }
-    return 0;
+    return core_note_load(core, &wishes, err);
 }
 
 /* ---- the scheduler's view -------------------------------------------------------------------- */
