@@ -289,9 +289,9 @@ void share_compose(const struct engine_local *e, const struct engine_start *star
 const char *share_preload(const struct engine_local *e, const struct engine_start *start,
                           const struct image *image)
 {
-    return is_shared(e, start) && (image == NULL || image_has_glibc(image)) ? SHARE_FOLDER
-               "/lib/libcuda.so.1"
-                                                                            : NULL;
+    bool preloads = is_shared(e, start) && (image == NULL || image_has_glibc(image));
+
+    return preloads ? SHARE_FOLDER "/lib/libcuda.so.1" : NULL;
 }
 
 int64_t share_memory_bytes(const struct engine_local *e, const struct engine_start *start)
